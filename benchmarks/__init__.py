@@ -1,0 +1,1 @@
+"""What is measured: speed, and accuracy on labelled tables."""

@@ -1,0 +1,32 @@
+"""Find anomalies in tables when only a handful of them are labelled."""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fewlier.detector import AnomalyDetector
+    from fewlier.errors import FewlierError, FewlierWarning, FormatError, UserError
+
+__all__ = ["AnomalyDetector", "FewlierError", "FewlierWarning", "FormatError", "UserError"]
+
+_HOMES = {
+    "AnomalyDetector": "fewlier.detector",
+    "FewlierError": "fewlier.errors",
+    "FewlierWarning": "fewlier.errors",
+    "FormatError": "fewlier.errors",
+    "UserError": "fewlier.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import public names when they are first used: torch takes a second to load."""
+    if name == "__version__":
+        return version("fewlier")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'fewlier' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,77 @@
+"""Thresholds, probabilities and p-values, from the scores of normals that nothing else has seen."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.errors import UserError
+
+Floats = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What a score means.
+
+    Parameters
+    ----------
+    normal_scores : array (m,)
+        Scores of the held-back normals, ascending.
+    training_scores : array (t,)
+        Scores of a sample of all training rows, ascending; a share of them sets the threshold
+        where the user states the contamination.
+    threshold : float
+        A row is an anomaly if its score is above.
+    guarantee : str
+        What the p-values promise, in words.
+    """
+
+    normal_scores: Floats
+    training_scores: Floats
+    threshold: float
+    guarantee: str
+
+    def at_false_alarm_rate(self, rate: float) -> "Calibration":
+        """Move the threshold so that fresh normals exceed it with probability at most `rate`.
+
+        The conformal quantile: of m held-back normals at most floor(rate (m + 1)) - 1 lie above.
+        With m < 1 / rate - 1 the smallest attainable rate, 1 / (m + 1), is used.
+        """
+        _check_share("false_alarm_rate", rate)
+        above = max(math.floor(rate * (len(self.normal_scores) + 1) + 1e-9), 1)
+        return replace(self, threshold=float(self.normal_scores[-above]))
+
+    def at_contamination(self, share: float) -> "Calibration":
+        """Move the threshold so that this share of the training rows lies above it."""
+        _check_share("contamination", share)
+        return replace(self, threshold=float(np.quantile(self.training_scores, 1 - share)))
+
+    @property
+    def smallest_rate(self) -> float:
+        """The smallest false-alarm rate that so many held-back normals can vouch for."""
+        return 1 / (len(self.normal_scores) + 1)
+
+    def p_value(self, scores: Floats) -> Floats:
+        """Return (1 + #{held-back normals with a score at least as high}) / (m + 1)."""
+        below = np.searchsorted(self.normal_scores, scores, side="left")
+        n = len(self.normal_scores)
+        return (1 + n - below) / (n + 1)
+
+    def probability(self, scores: Floats) -> Floats:
+        """Map scores to (0, 1), increasing, 1/2 at the threshold.
+
+        The step is as wide as the upper half of the normals' scores. It orders rows and agrees
+        with the threshold; it is no frequency.
+        """
+        width = self.normal_scores[-1] - np.median(self.normal_scores)
+        z = (scores - self.threshold) / max(float(width), 1e-9)
+        return 1 / (1 + np.exp(-np.clip(z, -700, 700)))
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise UserError(f"{name!r} must be a share between 0 and 1; got {value!r}.")

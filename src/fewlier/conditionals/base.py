@@ -1,0 +1,76 @@
+"""What a conditional distribution p(x_d | x_<d) is.
+
+A network reads x_<d and returns the parameters phi; a conditional turns phi and x_d into log p.
+One object serves all columns of its coding at once, so that the arithmetic runs over columns:
+
+- phi has shape (..., p, d): p parameters of d columns, columns last, because reductions over a
+  short last axis are slow;
+- x has shape (..., d): the targets in the coding of `fewlier.table.encode`.
+
+To add one: a file with a final class, and a line in `CONDITIONALS`. The contract tests pick it up.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from fewlier.table.columns import Kind
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a conditional may need to know of its d columns before training.
+
+    Parameters
+    ----------
+    mean : tensor (d,)
+        Mean target of each column over the training normals.
+    n_levels : tensor (d,)
+        Number of category codes of each column, 0 where it has none.
+    n_components : int
+        Mixture components, for conditionals that are mixtures.
+    """
+
+    mean: Float[Tensor, " d"]
+    n_levels: Int[Tensor, " d"]
+    n_components: int
+
+
+class Conditional(ABC):
+    """The distribution of d columns of one coding, given their parameters."""
+
+    coding: ClassVar[Kind]
+
+    @classmethod
+    @abstractmethod
+    def of(cls, traits: Traits) -> "Conditional":
+        """Build the conditional of these columns."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """p, the parameters per column."""
+
+    @abstractmethod
+    def initial(self) -> Float[Tensor, "p d"]:
+        """Return phi where training starts: broad, and centred on the data."""
+
+    @abstractmethod
+    def log_prob(
+        self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
+    ) -> Float[Tensor, "*n d"]:
+        """Return log p(x | phi), finite with finite gradients wherever phi and x are finite."""
+
+
+def soft_bound(s: Float[Tensor, "*n"], bound: float) -> Float[Tensor, "*n"]:
+    """Squeeze a log-parameter into (-bound, bound), identity near 0, gradient never quite 0."""
+    return s / (1 + s.abs() / bound)
+
+
+def log_odds(p: Float[Tensor, "*n"], margin: float = 0.01) -> Float[Tensor, "*n"]:
+    """Return log p/(1-p) with p kept `margin` away from 0 and 1."""
+    return torch.logit(p, eps=margin)

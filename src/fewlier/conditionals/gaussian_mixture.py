@@ -1,0 +1,62 @@
+"""Mixture of Gaussians, for real columns."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from fewlier.conditionals.base import Conditional, Traits, soft_bound
+from fewlier.table.columns import Kind
+
+# In units of the column's range. Below it, columns of rounded or repeated values would reach any
+# likelihood, and their noise would outweigh every other column.
+SMALLEST_SIGMA = 1e-3
+INITIAL_SIGMA = 0.2
+
+
+@final
+@dataclass(frozen=True)
+class GaussianMixture(Conditional):
+    r"""p(x | phi) = sum_k pi_k N(x | mu_k, sigma_k^2), Iwata & Yamanaka (2019), Eq. 3.
+
+    phi holds, for each of K components, the logit of pi_k, mu_k, and log sigma_k relative to
+    `INITIAL_SIGMA`, softly bounded so that sigma_k > `SMALLEST_SIGMA`. Domain: the real line,
+    with the training values in [0, 1].
+    """
+
+    coding: ClassVar[Kind] = Kind.REAL
+    n_components: int
+    n_columns: int
+
+    @classmethod
+    def of(cls, traits: Traits) -> "GaussianMixture":
+        """Build the mixture of these columns."""
+        return cls(traits.n_components, len(traits.mean))
+
+    @property
+    def n_parameters(self) -> int:
+        """Weight, mean and width of each component."""
+        return 3 * self.n_components
+
+    def initial(self) -> Float[Tensor, "p d"]:
+        """Spread the means over the range, so that no two components start as one."""
+        k = self.n_components
+        means = (torch.arange(k) + 0.5) / k
+        start = torch.cat([torch.zeros(k), means, torch.zeros(k)])
+        return start[:, None].expand(-1, self.n_columns)
+
+    def log_prob(
+        self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
+    ) -> Float[Tensor, "*n d"]:
+        """Return the log density, by log-sum-exp over the components."""
+        logit, mu, width = phi.unflatten(-2, (3, self.n_components)).unbind(-3)
+        log_sigma = math.log(INITIAL_SIGMA) + soft_bound(
+            width, math.log(INITIAL_SIGMA / SMALLEST_SIGMA)
+        )
+        z = (x.unsqueeze(-2) - mu) * torch.exp(-log_sigma)
+        log_normal = -0.5 * (z * z) - log_sigma
+        joint = torch.logsumexp(logit + log_normal, -2) - torch.logsumexp(logit, -2)
+        return joint - 0.5 * math.log(2 * math.pi)

@@ -1,0 +1,189 @@
+"""The conditionals of all columns together, with missing cells and cells outside the domain."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from fewlier.conditionals import CONDITIONALS
+from fewlier.conditionals.base import Conditional, Traits
+from fewlier.conditionals.bernoulli import Bernoulli
+from fewlier.table.encode import Encoded, Encoder
+
+_BY_CODING = {conditional.coding: conditional for conditional in CONDITIONALS.values()}
+
+
+class Rows(NamedTuple):
+    """n encoded rows as tensors: what networks read and conditionals score."""
+
+    inputs: Float[Tensor, "*n i"]
+    targets: Float[Tensor, "*n d"]
+    observed: Bool[Tensor, "*n d"]
+    outside: Bool[Tensor, "*n d"]
+
+    @classmethod
+    def of(cls, encoded: Encoded, device: torch.device | str = "cpu") -> "Rows":
+        """Move an encoded table onto a device."""
+        arrays = (encoded.inputs, encoded.targets, encoded.observed, encoded.outside)
+        return cls(*(torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays))
+
+    def take(self, index: Int[Tensor, "*m"] | slice) -> "Rows":
+        """Return the rows at `index`."""
+        return Rows(*(part[index] for part in self))
+
+
+class Terms(NamedTuple):
+    """log p of each cell, in two parts.
+
+    `value` is log p(x_d | x_<d), meaningful where the cell is observed inside its domain;
+    `presence` is what the cell's being there, or missing, tells: above 0 where it was expected.
+    """
+
+    value: Float[Tensor, "*n d"]
+    presence: Float[Tensor, "*n d"]
+
+
+class Anchors(NamedTuple):
+    """What stands in for the value term of a cell that has none.
+
+    `typical` is the mean term of the column on normal rows, for a missing cell; `floor` is below
+    every term seen there, for a value outside the column's domain.
+    """
+
+    typical: Float[Tensor, "*o d"]
+    floor: Float[Tensor, "*o d"]
+
+
+def anchors(value: Float[Tensor, "n d"], observed: Bool[Tensor, "n d"]) -> Anchors:
+    """Take the anchors from the value terms of n normal rows.
+
+    The typical terms add up to no more than the median row's log p, so that a row without any
+    cell is never more normal than that. The floor lies log(n + 2) under the lowest term: a value
+    never met in n rows is at least as rare as the rule of succession says. No gradient flows
+    through anchors.
+    """
+    value = value.detach()
+    n = observed.sum(-2)
+    typical = torch.where(observed, value, 0).sum(-2) / n.clamp_min(1)
+    rows = torch.where(observed, value, typical).sum(-1)
+    median = torch.where(observed.any(-1), rows, torch.nan).nanmedian()
+    excess = (typical.sum(-1) - median).nan_to_num().clamp_min(0)
+    lowest = torch.where(n > 0, torch.where(observed, value, torch.inf).amin(-2), 0)
+    return Anchors(typical - excess / value.shape[-1], lowest - torch.log(n + 2.0))
+
+
+def cell_terms(terms: Terms, rows: Rows, anchors: Anchors) -> Float[Tensor, "*n d"]:
+    """Return log p of every cell, with anchors where there is no value term.
+
+    Presence counts only as far as it is surprising: none makes a row look more normal.
+    """
+    value = torch.where(rows.observed, terms.value, anchors.typical)
+    value = torch.where(rows.outside, anchors.floor, value)
+    return value + terms.presence.clamp_max(0)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The columns that share one conditional."""
+
+    columns: Int[Tensor, " d"]
+    conditional: Conditional
+
+    @property
+    def owner(self) -> Int[Tensor, " pd"]:
+        """Return the column of each of the group's parameters, in their flat order."""
+        return self.columns.repeat(self.conditional.n_parameters)
+
+    def log_prob(
+        self, phi: Float[Tensor, "*n pd"], targets: Float[Tensor, "*n d"]
+    ) -> Float[Tensor, "*n d"]:
+        """Return log p of the group's columns from its block of flat parameters."""
+        block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
+        return self.conditional.log_prob(block, targets)
+
+
+@final
+class Joint(nn.Module):
+    """The conditionals of D columns, from one flat vector of parameters per row.
+
+    Columns of one coding form a group; the flat parameters are the groups' blocks, one after the
+    other. Columns of which some cells were missing in training, but not all, form one more group:
+    the log odds of being missing, given the columns before. What that tells is taken relative to
+    the column's own rate, log p(m | x_<d) - log rate: cells missing at random tell nothing. A cell
+    missing where training missed none, or present where it missed all, has probability
+    1 / (n + 2).
+
+    Attributes
+    ----------
+    owner : tensor (n_parameters,)
+        The column each parameter belongs to; masks are built from it.
+    """
+
+    owner: Int[Tensor, " p"]
+    log_scale: Float[Tensor, " d"]
+    restore: Int[Tensor, " d"]
+    mixed: Int[Tensor, " m"]
+    base_rate: Float[Tensor, " m"]
+    always_missing: Bool[Tensor, " d"]
+
+    def __init__(self, encoder: Encoder, n_components: int = 3) -> None:
+        super().__init__()
+        self.groups = _groups(encoder, n_components)
+        rate = torch.from_numpy(encoder.missing_rate).float()
+        mixed = ((rate > 0) & (rate < 1)).nonzero().squeeze(-1)
+        self.missing = Group(mixed, Bernoulli(rate[mixed]))
+        self.blocks = [len(group.owner) for group in (*self.groups, self.missing)]
+        self.log_never = -math.log(encoder.n_rows + 2)
+        self._keep("owner", torch.cat([group.owner for group in (*self.groups, self.missing)]))
+        self._keep("log_scale", torch.from_numpy(encoder.log_scale).float())
+        self._keep("restore", torch.cat([group.columns for group in self.groups]).argsort())
+        self._keep("mixed", mixed)
+        self._keep("base_rate", rate[mixed])
+        self._keep("always_missing", rate == 1)
+
+    def _keep(self, name: str, value: Tensor) -> None:
+        self.register_buffer(name, value, persistent=False)
+
+    def initial(self) -> Float[Tensor, " p"]:
+        """Return the flat parameters where training starts."""
+        return torch.cat(
+            [group.conditional.initial().flatten() for group in (*self.groups, self.missing)]
+        )
+
+    def terms(self, phi: Float[Tensor, "n p"], rows: Rows) -> Terms:
+        """Return log p of every cell in the user's units, given its parameters."""
+        *blocks, missing = phi.split(self.blocks, -1)
+        parts = [
+            group.log_prob(block, rows.targets[..., group.columns])
+            for group, block in zip(self.groups, blocks, strict=True)
+        ]
+        value = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., self.restore]
+        return Terms(value - self.log_scale, self._presence(missing, rows.observed))
+
+    def _presence(
+        self, phi: Float[Tensor, "n m"], observed: Bool[Tensor, "n d"]
+    ) -> Float[Tensor, "n d"]:
+        never_seen = observed == self.always_missing
+        presence = torch.where(never_seen, self.log_never, 0.0).to(phi.dtype)
+        if not len(self.mixed):
+            return presence
+        is_missing = (~observed[..., self.mixed]).to(phi.dtype)
+        base = torch.where(is_missing > 0, self.base_rate, 1 - self.base_rate)
+        learned = self.missing.log_prob(phi, is_missing) - base.log()
+        return presence.index_copy(-1, self.mixed, learned)
+
+
+def _groups(encoder: Encoder, n_components: int) -> list[Group]:
+    codings = np.array([column.coding for column in encoder.schema.columns])
+    mean = torch.from_numpy(encoder.mean_target).float()
+    n_levels = torch.from_numpy(encoder.n_levels).long()
+    members = {kind: torch.from_numpy(np.flatnonzero(codings == kind)) for kind in _BY_CODING}
+    return [
+        Group(columns, _BY_CODING[kind].of(Traits(mean[columns], n_levels[columns], n_components)))
+        for kind, columns in members.items()
+        if len(columns)
+    ]

@@ -1,0 +1,50 @@
+"""Poisson, for counts."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from fewlier.conditionals.base import Conditional, Traits, soft_bound
+from fewlier.table.columns import Kind
+
+# Rates within e^15 of the column's mean: beyond any data, and exp stays far from overflow.
+LARGEST_LOG_RATE = 15.0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Poisson(Conditional):
+    r"""p(x | phi) = r^x e^(-r) / x! with log r = log(mean) + phi, phi softly bounded.
+
+    Starting from the column's mean keeps phi of order one for any size of count.
+    Domain: 0, 1, 2, ...
+    """
+
+    coding: ClassVar[Kind] = Kind.COUNT
+    mean: Float[Tensor, " d"]
+
+    @classmethod
+    def of(cls, traits: Traits) -> "Poisson":
+        """Build the distribution of these columns."""
+        return cls(traits.mean)
+
+    @property
+    def n_parameters(self) -> int:
+        """The log rate, relative to the column's mean."""
+        return 1
+
+    def initial(self) -> Float[Tensor, "p d"]:
+        """Start at the column's mean."""
+        return torch.zeros_like(self.mean)[None]
+
+    def log_prob(
+        self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
+    ) -> Float[Tensor, "*n d"]:
+        """Return the log mass, in float64: for large counts its terms nearly cancel."""
+        start = self.mean.clamp_min(1e-3).log().to(phi)
+        log_rate = (start + soft_bound(phi.squeeze(-2), LARGEST_LOG_RATE)).double()
+        x = x.double()
+        return (x * log_rate - log_rate.exp() - torch.lgamma(x + 1)).to(phi.dtype)

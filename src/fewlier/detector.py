@@ -1,0 +1,326 @@
+"""`AnomalyDetector`: the scikit-learn face of the method."""
+
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Literal, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fewlier.errors import FewlierWarning, UserError
+from fewlier.explanation import Explanation, explain
+from fewlier.fitting import fit_models, out_of_fold_scores
+from fewlier.model import FittedModel
+from fewlier.parameters import read_recipe, read_schema
+from fewlier.planning import make_plan, plan_with_validation
+from fewlier.selection import Selection
+from fewlier.summary import summarise, unit_of
+from fewlier.table import Table
+from fewlier.table.labels import read_labels
+from fewlier.training import OnEpoch, no_news
+
+Floats = npt.NDArray[np.float64]
+
+
+@final
+class AnomalyDetector(ClassifierMixin, BaseEstimator):
+    """Finds anomalies in tables from normal rows and a handful of labelled anomalies.
+
+    A neural density p(x) is trained so that normal rows are likely and labelled anomalies are
+    less likely than normal rows (Iwata & Yamanaka 2019); an unlikely row is an anomaly. A binary
+    classifier with classes 0 (normal) and 1 (anomaly) that also fits without labels.
+
+    Parameters
+    ----------
+    columns : mapping of str to str, str, or None
+        Kinds of columns that should not be inferred: "real", "binary", "count", "positive" or
+        "category", by column name. A single kind, such as "real", is how every column that can
+        be is scored: ``AnomalyDetector(columns="real", selection="best", patience=None)`` is the
+        setting of the paper's experiments, mixtures of Gaussians on columns scaled to [0, 1].
+    conditionals : mapping of str to str, or None
+        Distributions other than a kind's own: "gaussian_mixture", "bernoulli", "poisson",
+        "gamma" or "categorical", by column name or by kind, e.g. {"count": "gaussian_mixture"}.
+    density : {"made"}
+        The density estimator.
+    selection : {"average", "best"}
+        "average" keeps the better half of the members (every lambda, on two splits of the
+        labels) and averages them: best where labels are few. "best" is the paper's rule, the
+        lambda and epoch of highest validation AUC, and its score is exactly -log p(x).
+    lambdas : sequence of float
+        Weights of the ranking term to train with.
+    n_components : int
+        Components of each mixture of Gaussians.
+    hidden : sequence of int
+        Units of each hidden layer.
+    n_orderings, n_masks : int
+        Orderings of the columns, and hidden masks, that the density averages over.
+    max_epochs, patience : int, int or None
+        Training stops for a member whose validation criterion has not improved for `patience`
+        epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch is at
+        most 100 batches; on larger tables each is a fresh sample.
+    batch_size : int
+        Normal rows in a step; every labelled anomaly joins each step.
+    learning_rate : float
+        Step size of Adam.
+    false_alarm_rate : float
+        Share of fresh normal rows that may score above the threshold.
+    device : {"auto", "cpu", "cuda"}
+        Where to compute; "auto" takes a GPU where there is one.
+    random_state : int, RandomState or None
+        Seed; the same seed on the same machine gives the same numbers.
+
+    Attributes
+    ----------
+    classes_ : array([0, 1])
+    threshold_ : float
+        Rows that score above are predicted to be anomalies.
+    score_unit_ : str
+        Unit of the score: "nats" or "standard units".
+    history_ : tuple of MemberHistory
+        Learning curve, best epoch, validation criterion and weight of every member.
+    summary_ : Summary
+        What the fit did; ``print(detector.summary_)``.
+    model_ : FittedModel
+        The fitted model itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(300, 2)), rng.normal(4, 1, size=(5, 2))])
+    >>> y = np.repeat([0, 1], [300, 5])
+    >>> detector = AnomalyDetector(false_alarm_rate=0.05, max_epochs=20, random_state=0)
+    >>> detector.fit(X, y).predict([[0.0, 0.0], [4.0, 4.0]])
+    array([0, 1])
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn's parameters are constructor arguments
+        self,
+        *,
+        columns: Mapping[str, str] | str | None = None,
+        conditionals: Mapping[str, str] | None = None,
+        density: str = "made",
+        selection: Selection = "average",
+        lambdas: tuple[float, ...] = (0, 0.1, 1, 10, 100, 1e3, 1e4),
+        n_components: int = 3,
+        hidden: tuple[int, ...] = (500,),
+        n_orderings: int = 10,
+        n_masks: int = 10,
+        max_epochs: int = 100,
+        patience: int | None = 50,
+        batch_size: int = 100,
+        learning_rate: float = 1e-3,
+        false_alarm_rate: float = 0.01,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.columns = columns
+        self.conditionals = conditionals
+        self.density = density
+        self.selection = selection
+        self.lambdas = lambdas
+        self.n_components = n_components
+        self.hidden = hidden
+        self.n_orderings = n_orderings
+        self.n_masks = n_masks
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.false_alarm_rate = false_alarm_rate
+        self.device = device
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: object,
+        y: object = None,
+        *,
+        validation: tuple[object, object] | None = None,
+        on_epoch: OnEpoch = no_news,
+    ) -> "AnomalyDetector":
+        """Learn what normal rows look like, and what sets the labelled anomalies apart.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars, pyarrow) or 2-D array
+            Training rows. Numbers and text may be mixed, and cells may be missing.
+        y : sequence, or None
+            1 (True) for an anomaly, 0 (False) for a normal row, missing for an unlabelled one.
+        validation : (X, y), or None
+            Rows that choose epoch and lambda; without them, some of the training rows do.
+        on_epoch : callable
+            Told after each epoch how many are done, and how many there are at most.
+        """
+        started = time.perf_counter()
+        parameters = self.get_params(deep=False)
+        recipe = read_recipe(parameters)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        table = Table.of(X)
+        labels = read_labels(y, table.n_rows)
+        schema = read_schema(parameters, table)
+        training = schema.match(table), labels
+        if validation is None:
+            plan = make_plan(schema, *training, recipe.selection, seed)
+        else:
+            held = schema.match(Table.of(validation[0]))
+            held_labels = read_labels(validation[1], held.n_rows)
+            plan = plan_with_validation(schema, training, (held, held_labels), seed)
+        ((model, history),) = fit_models([plan], recipe, on_epoch)
+        self._plan = plan
+        self.history_ = history
+        self.model_ = model
+        self.classes_ = np.array([0, 1])
+        self.n_features_in_ = len(table.names)
+        if _has_names(X):
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.set_threshold(false_alarm_rate=self.false_alarm_rate)
+        seconds = time.perf_counter() - started
+        self.summary_ = summarise(self.model_, history, labels, seconds, plan.notes)
+        return self
+
+    def anomaly_score(self, X: object) -> Floats:
+        """Return how anomalous each row is, higher is more, shape (n,), in `score_unit_`."""
+        model = self._model()
+        return model.score(model.encode(self._table(X)))
+
+    def decision_function(self, X: object) -> Floats:
+        """Return `anomaly_score` minus `threshold_`: positive means anomaly."""
+        return self.anomaly_score(X) - self.threshold_
+
+    def predict(self, X: object) -> npt.NDArray[np.int64]:
+        """Return 1 for rows that score above the threshold, else 0."""
+        return (self.decision_function(X) > 0).astype(np.int64)
+
+    def predict_proba(self, X: object) -> Floats:
+        """Return the scores squeezed into (0, 1), 1/2 at the threshold, shape (n, 2).
+
+        The second column is that of anomalies. It orders rows as the score does; it is no
+        frequency: `p_value` is.
+        """
+        probability = self._model().calibration.probability(self.anomaly_score(X))
+        return np.column_stack([1 - probability, probability])
+
+    def score_samples(self, X: object) -> Floats:
+        """Return log p(x) of the weighted mixture of members, higher is more normal."""
+        model = self._model()
+        return model.log_density(model.encode(self._table(X)))
+
+    def p_value(self, X: object) -> Floats:
+        """Return the conformal p-value of each row being normal.
+
+        The share of held-back normals that score at least as high, the row itself counted in.
+        ``model_.calibration.guarantee`` says what it promises.
+        """
+        return self._model().calibration.p_value(self.anomaly_score(X))
+
+    def explain(self, X: object) -> Explanation:
+        """Return what each column adds to the score of each row."""
+        return explain(self._model(), self._table(X), self.score_unit_)
+
+    def set_threshold(
+        self, *, false_alarm_rate: float | None = None, contamination: float | None = None
+    ) -> "AnomalyDetector":
+        """Move the threshold without refitting.
+
+        Parameters
+        ----------
+        false_alarm_rate : float
+            Share of fresh normal rows that may score above it.
+        contamination : float
+            Share of the training rows that should score above it.
+        """
+        model = self._model()
+        if (false_alarm_rate is None) == (contamination is None):
+            raise UserError(
+                "The threshold must be set by either 'false_alarm_rate' or 'contamination'; got "
+                f"{false_alarm_rate!r} and {contamination!r}. Give exactly one."
+            )
+        if false_alarm_rate is not None:
+            calibration = model.calibration.at_false_alarm_rate(false_alarm_rate)
+            self._warn_if_unattainable(false_alarm_rate)
+        elif contamination is not None:
+            calibration = model.calibration.at_contamination(contamination)
+        self.model_ = model.with_calibration(calibration)
+        return self
+
+    @property
+    def threshold_(self) -> float:
+        """Score above which a row is predicted to be an anomaly."""
+        return self._model().calibration.threshold
+
+    @property
+    def score_unit_(self) -> str:
+        """Unit of the score: "nats" or "standard units"."""
+        return unit_of(self._model())
+
+    @property
+    def decision_scores_(self) -> Floats:
+        """Anomaly scores of the training rows, by members not trained on them where there are any.
+
+        Computed when asked for; validation rows given to `fit` follow the training rows.
+        """
+        return out_of_fold_scores(self._plan, self._model())
+
+    @property
+    def labels_(self) -> npt.NDArray[np.int64]:
+        """1 for training rows whose `decision_scores_` lie above the threshold, else 0."""
+        return (self.decision_scores_ > self.threshold_).astype(np.int64)
+
+    def _model(self) -> FittedModel:
+        check_is_fitted(self, "model_")
+        model: FittedModel = self.model_
+        return model
+
+    def _table(self, X: object) -> Table:
+        """Read rows to score; rows without column names are matched by position."""
+        table = Table.of(X)
+        names = self._model().encoder.schema.names
+        fitted_with_names = hasattr(self, "feature_names_in_")
+        if _has_names(X) and fitted_with_names:
+            return table
+        if len(table.names) != len(names):
+            raise UserError(
+                f"X has {len(table.names)} features, but AnomalyDetector is expecting "
+                f"{len(names)} features as input. Give the columns of training: {names[:5]}..."
+            )
+        if fitted_with_names:
+            message = "X does not have valid feature names, but AnomalyDetector was fitted with"
+            warnings.warn(f"{message} feature names", FewlierWarning, stacklevel=3)
+        elif _has_names(X):
+            message = "X has feature names, but AnomalyDetector was fitted without"
+            warnings.warn(f"{message} feature names", FewlierWarning, stacklevel=3)
+        return Table(dict(zip(names, table.cells.values(), strict=True)))
+
+    def _warn_if_unattainable(self, rate: float) -> None:
+        smallest = self._model().calibration.smallest_rate
+        if rate < smallest:
+            warnings.warn(
+                f"A false-alarm rate of {rate:g} needs at least {round(1 / rate) - 1} held-back "
+                f"normal rows; there are {round(1 / smallest) - 1}, and the threshold stands for "
+                f"{smallest:.2g}. Fit on more normal rows or ask for a higher rate.",
+                FewlierWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the detector to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # The threshold keeps a false-alarm rate; on balanced classes that costs accuracy.
+        tags.classifier_tags.poor_score = True
+        tags.target_tags.required = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _has_names(X: object) -> bool:
+    return hasattr(X, "columns") or hasattr(X, "column_names")

@@ -1,0 +1,289 @@
+"""From plans to fitted models: train, judge, weigh, calibrate."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from fewlier.calibration import Calibration
+from fewlier.conditionals.joint import Anchors, Joint, Rows
+from fewlier.densities import DENSITIES
+from fewlier.densities.base import Architecture, Density, mean_over_passes
+from fewlier.errors import UserError
+from fewlier.model import FittedMember, FittedModel, costs, member_terms, pass_anchors
+from fewlier.planning import Plan
+from fewlier.sampling import IntArray
+from fewlier.selection import Selection, average, best, equal
+from fewlier.table import Encoded, Encoder
+from fewlier.training import (
+    MAX_VALIDATION_NORMALS,
+    Member,
+    OnEpoch,
+    Settings,
+    Trained,
+    criterion,
+    no_news,
+    train,
+)
+
+# Training rows whose scores stand for all of them: anchors, and thresholds by contamination.
+SAMPLE = 2000
+
+
+@final
+@dataclass(frozen=True)
+class Recipe:
+    """What the parameters of a detector mean for a fit."""
+
+    density: str
+    selection: Selection
+    lambdas: tuple[float, ...]
+    n_components: int
+    architecture: Architecture
+    settings: Settings
+    device: torch.device
+
+
+@final
+@dataclass(frozen=True)
+class MemberHistory:
+    """How one member fared.
+
+    `curve` is its validation criterion after each epoch, with a few passes; `criterion` is that of
+    the best epoch with all passes: `likelihood` (mean log p of validation normals) where no
+    anomaly was held back, else `auc` or `smooth_auc`.
+    """
+
+    lam: float
+    fold: int
+    seed: int
+    n_anomalies: int
+    curve: tuple[float, ...]
+    best_epoch: int
+    criterion_name: Literal["auc", "smooth_auc", "likelihood"]
+    criterion: float
+    weight: float
+    status: Literal["kept", "left out", "diverged"]
+
+
+@final
+@dataclass(frozen=True)
+class _Candidate:
+    """A trained member, judged with all passes."""
+
+    fold: int
+    member: Member
+    trained: Trained
+    anchors: Anchors
+    centre: npt.NDArray[np.float64]
+    scale: float
+    criterion: float
+
+
+def build_density(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
+    """Build the template that every member of a fit starts from."""
+    return DENSITIES[recipe.density](
+        Joint(encoder, recipe.n_components),
+        torch.from_numpy(encoder.input_owner),
+        recipe.architecture,
+        torch.Generator().manual_seed(seed),
+    ).to(recipe.device)
+
+
+def fit_models(
+    plans: Sequence[Plan],
+    recipe: Recipe,
+    on_epoch: OnEpoch = no_news,
+) -> list[tuple[FittedModel, tuple[MemberHistory, ...]]]:
+    """Fit every plan, all of their members as one stack.
+
+    The plans' tables must have the same columns, with the same codings, levels and columns that
+    may be missing, because the members share the template of the first plan. A plan fitted
+    beside others and with the same seed gives the same model.
+    """
+    density = build_density(plans[0].encoder, recipe, plans[0].seed)
+    rows = Rows.of(_concatenated([plan.encoded for plan in plans]), recipe.device)
+    starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]])
+    members = [plan.members(recipe.lambdas) for plan in plans]
+    flat = [
+        _shifted(member, int(start))
+        for start, group in zip(starts, members, strict=True)
+        for _, member in group
+    ]
+    trained = iter(train(density, rows, flat, recipe.settings, on_epoch))
+    return [
+        _fitted(plan, density, [(fold, m, next(trained)) for fold, m in group], recipe)
+        for plan, group in zip(plans, members, strict=True)
+    ]
+
+
+def _concatenated(parts: Sequence[Encoded]) -> Encoded:
+    if len(parts) == 1:
+        return parts[0]
+    return Encoded(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("inputs", "targets", "observed", "outside")
+        )
+    )
+
+
+def _shifted(member: Member, start: int) -> Member:
+    """Return the member with its rows counted in the concatenated table."""
+    return Member(
+        member.lam,
+        member.seed,
+        member.normals + start,
+        member.anomalies + start,
+        member.validation_normals + start,
+        member.validation_anomalies + start,
+    )
+
+
+def _fitted(
+    plan: Plan, density: Density, trained: list[tuple[int, Member, Trained]], recipe: Recipe
+) -> tuple[FittedModel, tuple[MemberHistory, ...]]:
+    """Judge, weigh and calibrate the members of one plan."""
+    candidates = [_judged(plan, density, *one, recipe) for one in trained if not one[2].diverged]
+    candidates = [c for c in candidates if np.isfinite([c.criterion, c.scale]).all()]
+    if not candidates:
+        raise UserError(
+            "Training must give finite likelihoods; every member diverged. Lower 'learning_rate'."
+        )
+    weights = _weights(candidates, recipe)
+    members = tuple(
+        FittedMember(
+            float(weight),
+            c.fold,
+            c.trained.parameters,
+            c.anchors,
+            c.centre,
+            c.scale if recipe.selection == "average" else 1.0,
+        )
+        for c, weight in zip(candidates, weights, strict=True)
+        if weight > 0
+    )
+    uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
+    model = FittedModel(plan.encoder, density, members, recipe.selection, uncalibrated)
+    history = _history(trained, candidates, weights, recipe)
+    return model.with_calibration(_calibration(plan, model)), history
+
+
+def _judged(
+    plan: Plan, density: Density, fold: int, member: Member, trained: Trained, recipe: Recipe
+) -> _Candidate:
+    """Measure a member at its best epoch, with all passes, on its own fold's rows."""
+    device = recipe.device
+
+    def rows(index: IntArray) -> Rows:
+        return Rows.of(plan.encoded.take(index), device)
+
+    # From rows that did not train: on those that did, cells cost less than on any other row.
+    validation = rows(member.validation_normals[:MAX_VALIDATION_NORMALS])
+    anchors = pass_anchors(density, trained.parameters, validation)
+    normal = member_terms(density, trained.parameters, anchors, validation)
+    anomaly = member_terms(density, trained.parameters, anchors, rows(member.validation_anomalies))
+    cost = costs(normal, recipe.selection)
+    log_p = [mean_over_passes(terms.double().sum(-1).T)[None] for terms in (normal, anomaly)]
+    weights = [torch.ones_like(x) for x in log_p]
+    value = criterion(log_p[0], log_p[1], weights[0], weights[1], name=recipe.settings.criterion)
+    return _Candidate(
+        fold,
+        member,
+        trained,
+        anchors,
+        cost.columns.mean(0),
+        max(float(cost.total.std()), 1e-6),
+        float(value),
+    )
+
+
+def _weights(candidates: list[_Candidate], recipe: Recipe) -> npt.NDArray[np.float64]:
+    """Weigh the members; with `average`, folds count alike, because their labels differ."""
+    values = np.array([c.criterion for c in candidates])
+    if recipe.selection == "best":
+        epochs = [c.trained.best_epoch for c in candidates]
+        return best(values, epochs, [c.member.lam for c in candidates])
+    folds = np.array([c.fold for c in candidates])
+    weights = np.zeros(len(values))
+    for fold in np.unique(folds):
+        members = np.flatnonzero(folds == fold)
+        ranked = all(len(candidates[i].member.validation_anomalies) for i in members)
+        weights[members] = average(values[members]) if ranked else equal(len(members))
+    return weights / len(np.unique(folds))
+
+
+def _history(
+    trained: list[tuple[int, Member, Trained]],
+    candidates: list[_Candidate],
+    weights: npt.NDArray[np.float64],
+    recipe: Recipe,
+) -> tuple[MemberHistory, ...]:
+    judged = {
+        id(c.trained): (c.criterion, float(weight))
+        for c, weight in zip(candidates, weights, strict=True)
+    }
+    lines = []
+    for fold, member, one in trained:
+        value, weight = judged.get(id(one), (math.nan, 0.0))
+        held_back = len(member.validation_anomalies)
+        lines.append(
+            MemberHistory(
+                member.lam,
+                fold,
+                member.seed,
+                len(member.anomalies),
+                one.curve,
+                one.best_epoch,
+                recipe.settings.criterion if held_back else "likelihood",
+                value,
+                weight,
+                "kept" if weight else "left out" if id(one) in judged else "diverged",
+            )
+        )
+    return tuple(lines)
+
+
+def _calibration(plan: Plan, model: FittedModel) -> Calibration:
+    """Score the held-back normals by the members that never saw them, and a sample of all rows."""
+    kept = sorted({member.fold for member in model.members})
+    held_back = np.unique(np.concatenate([plan.folds[fold].calibration for fold in kept]))
+    unseen = [np.isin(held_back, plan.folds[fold].calibration) for fold in kept]
+    sample = np.random.default_rng(plan.seed).permutation(len(plan.encoded))[:SAMPLE]
+    return Calibration(
+        np.sort(_scores_by_folds(model, plan.encoded.take(held_back), kept, unseen)),
+        np.sort(model.score(plan.encoded.take(sample))),
+        math.inf,
+        plan.guarantee,
+    )
+
+
+def out_of_fold_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:
+    """Score the rows of a plan, each by the folds that did not train on it, or by all."""
+    kept = sorted({member.fold for member in model.members})
+    rows = np.arange(len(plan.encoded))
+    untrained = [
+        ~np.isin(rows, np.concatenate([plan.folds[fold].normals, plan.folds[fold].anomalies]))
+        for fold in kept
+    ]
+    return _scores_by_folds(model, plan.encoded, kept, untrained)
+
+
+def _scores_by_folds(
+    model: FittedModel,
+    encoded: Encoded,
+    folds: Sequence[int],
+    eligible: Sequence[npt.NDArray[np.bool_]],
+) -> npt.NDArray[np.float64]:
+    """Score each row by the folds eligible for it, or by all where none is."""
+    patterns, group = np.unique(np.stack(eligible, 1), axis=0, return_inverse=True)
+    scores = np.empty(len(encoded))
+    for number, pattern in enumerate(patterns):
+        rows = np.flatnonzero(group.ravel() == number)
+        chosen = [fold for fold, use in zip(folds, pattern, strict=True) if use]
+        scores[rows] = model.score(encoded.take(rows), chosen or None)
+    return scores

@@ -1,0 +1,64 @@
+"""Which rows train, which choose, and which are held back: the splits inside one fit."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from fewlier.sampling import IntArray
+
+# Shares of the normals that choose epochs and weights, and that stand behind thresholds.
+VALIDATION_SHARE = 0.1
+CALIBRATION_SHARE = 0.05
+# With fewer normals than roles, all of them play each.
+N_ROLES = 3
+# With at least so many to hold back, all folds hold back the same ones: no member has seen them.
+ENOUGH_CALIBRATION = 200
+
+
+@final
+@dataclass(frozen=True)
+class Fold:
+    """Row numbers by role. Calibration rows neither train nor choose anything in this fold."""
+
+    normals: IntArray
+    anomalies: IntArray
+    validation_normals: IntArray
+    validation_anomalies: IntArray
+    calibration: IntArray
+
+
+def make_folds(
+    normals: IntArray, anomalies: IntArray, n_folds: int, rng: np.random.Generator
+) -> list[Fold]:
+    """Split the rows of a fit `n_folds` times.
+
+    Each fold trains on a part of the anomalies and validates on the rest, so that with two folds
+    every anomaly does both (cross-fitting). A single anomaly cannot be split: it trains both of
+    two folds, or validates a single one. Few normals: each fold holds back its own, and a row is
+    calibrated by the folds that never saw it. Many: all folds hold back the same.
+    """
+    normals, anomalies = rng.permutation(normals), rng.permutation(anomalies)
+    n_validation = max(1, round(VALIDATION_SHARE * len(normals)))
+    n_calibration = max(1, round(CALIBRATION_SHARE * len(normals)))
+    common = normals[:0]
+    if n_calibration >= ENOUGH_CALIBRATION:
+        common, normals = np.split(normals, [n_calibration])
+        n_calibration = 0
+    folds = []
+    for fold in range(n_folds):
+        train, validate = _split_anomalies(anomalies, fold, n_folds)
+        rows = np.roll(normals, -fold * (n_validation + n_calibration))
+        validation, own, training = np.split(rows, [n_validation, n_validation + n_calibration])
+        if len(normals) < N_ROLES:
+            validation = own = training = normals
+        folds.append(Fold(training, train, validation, validate, np.concatenate([common, own])))
+    return folds
+
+
+def _split_anomalies(anomalies: IntArray, fold: int, n_folds: int) -> tuple[IntArray, IntArray]:
+    if len(anomalies) < 2:
+        return (anomalies[:0], anomalies) if n_folds == 1 else (anomalies, anomalies[:0])
+    half = len(anomalies) // 2
+    first, second = np.split(anomalies, [len(anomalies) - half])
+    return (first, second) if fold % 2 == 0 else (second, first)

@@ -1,0 +1,213 @@
+"""`FittedModel`: the frozen result of a fit; it scores."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.func import functional_call
+
+from fewlier.calibration import Calibration
+from fewlier.conditionals.joint import Anchors, Rows, anchors, cell_terms
+from fewlier.densities.base import Density, mean_over_passes
+from fewlier.nn import denormals_as_zero
+from fewlier.selection import Selection
+from fewlier.table import Encoded, Encoder, Table
+from fewlier.training import Parameters
+
+# Rows are scored in chunks padded to one size, so that a row's arithmetic, bit for bit, does not
+# depend on its neighbours. On a CPU the intermediate results of a chunk stay in the cache.
+CHUNK = {"cpu": 256, "cuda": 8192}
+
+Floats = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True)
+class FittedMember:
+    """One trained density and its part in the score.
+
+    Parameters
+    ----------
+    weight : float
+        Its share in the ensemble; shares sum to one.
+    fold : int
+        The fold it was trained on.
+    parameters : dict of tensors
+        The network's weights.
+    anchors : Anchors
+        Terms of cells without a value, shape (o, d): per pass and column.
+    centre : array (d,)
+        What each column costs on average on normal rows, in nats.
+    scale : float
+        Standard deviation over normal rows of the member's cost, in nats.
+    """
+
+    weight: float
+    fold: int
+    parameters: Parameters
+    anchors: Anchors
+    centre: Floats
+    scale: float
+
+
+@final
+@dataclass(frozen=True)
+class Costs:
+    """What rows cost a member, in nats: `columns` (n, d) and `remainder` (n,) add up to it."""
+
+    columns: Floats
+    remainder: Floats
+
+    @property
+    def total(self) -> Floats:
+        """The whole cost, shape (n,)."""
+        total: Floats = self.columns.sum(-1) + self.remainder
+        return total
+
+
+def costs(terms: Float[Tensor, "o n d"], selection: Selection) -> Costs:
+    r"""Combine the passes of one member.
+
+    `best`: -log p(x) with p the mean of the passes' densities. Its columns are the passes' terms
+    weighted by their responsibilities r_o = p_o / sum p; what is left, log O - H(r), lies between
+    0 and log O. `average`: the mean of the passes' -log p_o, whose columns leave no remainder; it
+    is no density, but ranks better (docs/METHOD.md).
+    """
+    terms = terms.double()
+    n_passes = len(terms)
+    if selection == "average":
+        columns = -terms.mean(0)
+        remainder = torch.zeros_like(columns[:, 0])
+    else:
+        log_p = terms.sum(-1)  # (o, n)
+        share = torch.softmax(log_p, 0)
+        columns = -(share.unsqueeze(-1) * terms).sum(0)
+        remainder = np.log(n_passes) + torch.special.xlogy(share, share).sum(0)
+    return Costs(columns.cpu().numpy(), remainder.cpu().numpy())
+
+
+def pass_anchors(density: Density, parameters: Parameters, rows: Rows) -> Anchors:
+    """Take the anchors of every pass from normal rows, shape (o, d)."""
+    inside = rows.observed & ~rows.outside
+    with torch.no_grad(), denormals_as_zero():
+        found = [
+            anchors(functional_call(density, parameters, (rows, index)).value, inside)
+            for index in range(density.n_passes)
+        ]
+    return Anchors(*(torch.stack(part) for part in zip(*found, strict=True)))
+
+
+def member_terms(
+    density: Density, parameters: Parameters, anchors: Anchors, rows: Rows
+) -> Float[Tensor, "o n d"]:
+    """Return log p of every cell in every pass of one member."""
+    with torch.no_grad(), denormals_as_zero():
+        return torch.stack(
+            [
+                cell_terms(
+                    functional_call(density, parameters, (rows, index)),
+                    rows,
+                    Anchors(anchors.typical[index], anchors.floor[index]),
+                )
+                for index in range(density.n_passes)
+            ]
+        )
+
+
+@final
+@dataclass(frozen=True)
+class FittedModel:
+    r"""Everything a fit leaves behind.
+
+    The score is s(x) = baseline + sum_m weight_m / scale_m (cost_m(x) - centre_m). With `best`
+    there is one member, whose scale is 1 and whose centre is the baseline, so that s(x) is
+    exactly -log p(x) in nats; with `average` the baseline is 0 and the unit is the standard
+    deviation of normal rows.
+    """
+
+    encoder: Encoder
+    density: Density
+    members: tuple[FittedMember, ...]
+    selection: Selection
+    calibration: Calibration
+
+    @property
+    def passes_per_row(self) -> int:
+        """Network evaluations that scoring one row takes."""
+        return len(self.members) * self.density.n_passes
+
+    @property
+    def baseline(self) -> float:
+        """The score that the contributions of a row start from."""
+        return float(self.members[0].centre.sum()) if self.selection == "best" else 0.0
+
+    def encode(self, table: Table) -> Encoded:
+        """Match a table with the training columns and encode it."""
+        return self.encoder.encode(self.encoder.schema.match(table))
+
+    def score(self, encoded: Encoded, folds: Sequence[int] | None = None) -> Floats:
+        """Return the anomaly score of each row, higher is more anomalous, shape (n,).
+
+        With `folds`, by the members of these folds alone, their weights rescaled to sum to one.
+        """
+        contributions, remainder = self.contributions(encoded, folds)
+        score: Floats = self.baseline + contributions.sum(-1) + remainder
+        return score
+
+    def contributions(
+        self, encoded: Encoded, folds: Sequence[int] | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return what each column adds to the score, shape (n, d), and the remainder (n,)."""
+        members = [m for m in self.members if folds is None or m.fold in folds]
+        total = sum(member.weight for member in members)
+        parts = []
+        for rows, n in self._chunks(encoded):
+            columns, remainder = np.zeros(rows.targets.shape), np.zeros(len(rows.targets))
+            for member in members:
+                factor = member.weight / member.scale / total
+                cost = costs(self._terms(member, rows), self.selection)
+                columns += factor * (cost.columns - member.centre)
+                remainder += factor * cost.remainder
+            parts.append((columns[:n], remainder[:n]))
+        return (
+            np.concatenate([columns for columns, _ in parts]),
+            np.concatenate([remainder for _, remainder in parts]),
+        )
+
+    def log_density(self, encoded: Encoded) -> Floats:
+        """Return log sum_m weight_m p_m(x), each p_m the mean of its passes' densities."""
+        log_weight = torch.tensor([m.weight for m in self.members], dtype=torch.float64).log()
+        parts = []
+        for rows, n in self._chunks(encoded):
+            log_p = torch.stack(
+                [
+                    mean_over_passes(self._terms(member, rows).double().sum(-1).T).cpu()
+                    for member in self.members
+                ],
+                -1,
+            )
+            parts.append(torch.logsumexp(log_p + log_weight, -1)[:n].numpy())
+        return np.concatenate(parts)
+
+    def with_calibration(self, calibration: Calibration) -> "FittedModel":
+        """Return the same model with another threshold."""
+        return replace(self, calibration=calibration)
+
+    def _terms(self, member: FittedMember, rows: Rows) -> Float[Tensor, "o n d"]:
+        return member_terms(self.density, member.parameters, member.anchors, rows)
+
+    def _chunks(self, encoded: Encoded) -> Iterator[tuple[Rows, int]]:
+        """Yield rows in chunks of one size, each with the number of them that count."""
+        device = next(iter(self.members[0].parameters.values())).device
+        size = CHUNK[device.type]
+        for start in range(0, len(encoded), size):
+            stop = min(start + size, len(encoded))
+            # The last chunk repeats its first row.
+            index = np.arange(start, start + size)
+            index[stop - start :] = start
+            yield Rows.of(encoded.take(index), device), stop - start

@@ -1,0 +1,88 @@
+"""Masked layers; a mask is a pure function of "which output may see which input"."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+
+@contextmanager
+def denormals_as_zero() -> Iterator[None]:
+    """Let the CPU round numbers below 1e-38 to zero inside the block.
+
+    Responsibilities of far components and Adam's squares of small gradients fall that low, and
+    arithmetic on such numbers is a hundred times slower than on others.
+    """
+    before = not (torch.tensor([1e-40]) * 1).any()
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(bool(before))
+
+
+def hidden_degrees(n_columns: int, width: int, generator: torch.Generator) -> Int[Tensor, " h"]:
+    """Draw for each hidden unit the last position in the ordering that it may read.
+
+    A unit of degree m reads columns at positions <= m and feeds columns at positions > m, so the
+    degrees run from 0 to D - 2; the last column feeds nobody. With one column there is nothing to
+    read, and the masks below leave every unit unconnected.
+    """
+    return torch.randint(0, max(n_columns - 1, 1), (width,), generator=generator)
+
+
+def autoregressive_masks(
+    input_positions: Int[Tensor, " i"],
+    degrees: Sequence[Int[Tensor, " _"]],
+    output_positions: Int[Tensor, " o"],
+) -> list[Bool[Tensor, "_ _"]]:
+    """Return one mask per layer, shape (in, out), such that outputs read earlier columns only.
+
+    A hidden unit reads inputs, or units of the layer below, of position or degree at most its own;
+    an output at position r reads units of degree strictly below r (Germain et al. 2015, Eq. 8-9).
+    """
+    below = [input_positions, *degrees]
+    masks = [seen[:, None] <= above for above, seen in zip(degrees, below[:-1], strict=True)]
+    return [*masks, below[-1][:, None] < output_positions]
+
+
+@final
+class MaskedMLP(nn.Module):
+    """A ReLU network whose masks come with each call, so that one set of weights serves them all.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Units per layer: inputs, hidden layers, outputs.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.weights = nn.ParameterList(
+            nn.Parameter(torch.empty(below, above))  # (in, out): stacked products need no transpose
+            for below, above in pairwise(sizes)
+        )
+        self.biases = nn.ParameterList(nn.Parameter(torch.empty(size)) for size in sizes[1:])
+
+    @torch.no_grad()
+    def reset(self, output_bias: Float[Tensor, " o"], generator: torch.Generator) -> None:
+        """Draw the weights anew; the network starts near `output_bias`, whatever it reads."""
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            bound = len(weight) ** -0.5
+            weight.uniform_(-bound, bound, generator=generator)
+            bias.uniform_(-bound, bound, generator=generator)
+        self.biases[-1].copy_(output_bias)
+
+    def forward(
+        self, x: Float[Tensor, "n i"], masks: Sequence[Float[Tensor, "_ _"]]
+    ) -> Float[Tensor, "n o"]:
+        """Map rows to outputs, each weight multiplied by its mask."""
+        last = len(masks) - 1
+        for layer, mask in enumerate(masks):
+            x = x @ (self.weights[layer] * mask) + self.biases[layer]
+            x = x if layer == last else torch.relu(x)
+        return x

@@ -1,0 +1,54 @@
+"""The paper's objective, on log p alone."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def pair_mean(
+    pairs: Float[Tensor, "*m a n"],
+    normal_weight: Float[Tensor, "*m n"],
+    anomaly_weight: Float[Tensor, "*m a"],
+) -> Float[Tensor, "*m"]:
+    """Return the weighted mean over (anomaly, normal) pairs; zero where there is no pair.
+
+    Weights of zero leave rows out, so that members with different numbers of rows can share one
+    tensor.
+    """
+    over_normals = (pairs * normal_weight.unsqueeze(-2)).sum(-1)
+    total = normal_weight.sum(-1) * anomaly_weight.sum(-1)
+    return (over_normals * anomaly_weight).sum(-1) / torch.where(total > 0, total, 1)
+
+
+def likelihood_gap(
+    normal: Float[Tensor, "*m n"], anomaly: Float[Tensor, "*m a"]
+) -> Float[Tensor, "*m a n"]:
+    """Return log p(normal) - log p(anomaly) of every pair."""
+    return normal.unsqueeze(-2) - anomaly.unsqueeze(-1)
+
+
+def objective(
+    normal: Float[Tensor, "*m n"],
+    anomaly: Float[Tensor, "*m a"],
+    normal_weight: Float[Tensor, "*m n"],
+    anomaly_weight: Float[Tensor, "*m a"],
+    lam: Float[Tensor, "*m"],
+) -> Float[Tensor, "*m"]:
+    r"""Return L = mean log p(normal) + lambda * mean sigmoid(log p(normal) - log p(anomaly)).
+
+    To be maximised; Iwata & Yamanaka (2019), Eq. 7. The second term is a smooth AUC. With
+    lambda = 0 or without anomalies it is the log likelihood.
+
+    Parameters
+    ----------
+    normal, anomaly : tensors (m, n), (m, a)
+        log p of the normal and of the anomalous rows of each member.
+    normal_weight, anomaly_weight : tensors of the same shapes
+        1 for a row that counts, 0 for padding.
+    lam : tensor (m,)
+        Weight of the ranking term.
+    """
+    total = normal_weight.sum(-1)
+    likelihood = (normal * normal_weight).sum(-1) / torch.where(total > 0, total, 1)
+    ranking = torch.sigmoid(likelihood_gap(normal, anomaly))
+    return likelihood + lam * pair_mean(ranking, normal_weight, anomaly_weight)

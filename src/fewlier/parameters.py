@@ -1,0 +1,85 @@
+"""What the parameters of a detector mean: checked, and turned into a recipe and a schema."""
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import torch
+
+from fewlier.conditionals import CONDITIONALS
+from fewlier.densities import DENSITIES
+from fewlier.densities.base import Architecture
+from fewlier.errors import UserError
+from fewlier.fitting import Recipe
+from fewlier.table import Kind, Schema, Table, infer_schema
+from fewlier.training import Settings
+
+_COUNTS = ("n_components", "n_orderings", "n_masks", "max_epochs", "batch_size")
+
+
+def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
+    """Check the parameters of an `AnomalyDetector` and say how it is to be fitted."""
+    density, selection = parameters["density"], parameters["selection"]
+    lambdas, hidden = tuple(parameters["lambdas"]), tuple(parameters["hidden"])
+    patience, rate = parameters["patience"], parameters["learning_rate"]
+    _check("density", density, density in DENSITIES, f"one of {sorted(DENSITIES)}")
+    _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
+    are_finite = len(lambdas) > 0 and all(0 <= lam < float("inf") for lam in lambdas)
+    _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
+    _check("hidden", hidden, all(map(_is_positive, hidden)), "positive integers")
+    for name in _COUNTS:
+        _check(name, parameters[name], _is_positive(parameters[name]), "a positive integer")
+    is_patience = patience is None or _is_positive(patience)
+    _check("patience", patience, is_patience, "a positive integer or None")
+    _check("learning_rate", rate, rate > 0, "a positive number")
+    return Recipe(
+        density,
+        selection,
+        tuple(map(float, lambdas)),
+        parameters["n_components"],
+        Architecture(hidden, parameters["n_orderings"], parameters["n_masks"]),
+        Settings(
+            parameters["max_epochs"],
+            patience,
+            parameters["batch_size"],
+            rate,
+            "auc" if selection == "best" else "smooth_auc",
+        ),
+        _read_device(parameters["device"]),
+    )
+
+
+def read_schema(parameters: Mapping[str, Any], table: Table) -> Schema:
+    """Infer the columns of a table, and score those as the user chose by `conditionals`."""
+    schema = infer_schema(table, parameters["columns"])
+    conditionals = parameters["conditionals"]
+    if not conditionals:
+        return schema
+    known = {*schema.names, *(kind.value for kind in Kind)}
+    for key, name in conditionals.items():
+        _check("conditionals", key, key in known, "named by columns or kinds")
+        choices = f"one of {sorted(CONDITIONALS)}"
+        _check(f"conditionals[{key!r}]", name, name in CONDITIONALS, choices)
+    codings = {}
+    for column in schema.columns:
+        chosen = conditionals.get(column.name) or conditionals.get(column.kind.value)
+        codings[column.name] = CONDITIONALS[chosen].coding if chosen else column.coding
+    return infer_schema(table, {name: coding.value for name, coding in codings.items()})
+
+
+def _read_device(name: str) -> torch.device:
+    _check("device", name, name in ("auto", "cpu", "cuda"), "'auto', 'cpu' or 'cuda'")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("device='cuda' needs a GPU that torch can use; got none. Use 'auto'.")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
+
+
+def _check(name: str, value: object, is_right: bool, expected: str) -> None:
+    if not is_right:
+        raise UserError(
+            f"The {name!r} parameter of AnomalyDetector must be {expected}; got {value!r}."
+        )

@@ -1,0 +1,145 @@
+"""What a fit will do with its rows: how they are encoded, split and held back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.errors import UserError
+from fewlier.folds import Fold, make_folds
+from fewlier.selection import Selection
+from fewlier.table import Encoded, Encoder, Schema, Table
+from fewlier.table.labels import ANOMALY, UNLABELLED
+from fewlier.training import Member
+
+# Cross-fitting over two folds lets every labelled anomaly both train and validate.
+N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
+
+EXACT = "exact: the normals behind it were held back from every member, epoch and weight"
+CROSSED = "approximate: each normal behind it was scored by the fold that never saw it"
+REUSED = "none: the normals behind it also chose the epochs"
+
+Labels = npt.NDArray[np.int8]
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """One fit to be: its rows, how they are encoded and split, its seed, and what to say of it.
+
+    `guarantee` says what the thresholds and p-values of the fit promise.
+    """
+
+    encoder: Encoder
+    encoded: Encoded
+    folds: tuple[Fold, ...]
+    seed: int
+    guarantee: str
+    notes: tuple[str, ...]
+
+    def members(self, lambdas: Sequence[float]) -> list[tuple[int, Member]]:
+        """Return the members to train, each with the number of its fold.
+
+        Members of one fold share a seed, so that lambda is all they differ in; where no anomaly
+        trains, lambda = 0 stands for all.
+        """
+        seeds = np.random.default_rng(self.seed).integers(2**31, size=len(self.folds))
+        return [
+            (
+                number,
+                Member(
+                    float(lam),
+                    int(seeds[number]),
+                    fold.normals,
+                    fold.anomalies,
+                    fold.validation_normals,
+                    fold.validation_anomalies,
+                ),
+            )
+            for number, fold in enumerate(self.folds)
+            for lam in (lambdas if len(fold.anomalies) else (0.0,))
+        ]
+
+
+def make_plan(
+    schema: Schema, table: Table, labels: Labels, selection: Selection, seed: int
+) -> Plan:
+    """Plan a fit that splits its own rows."""
+    normals, anomalies = _by_label(labels)
+    folds = make_folds(normals, anomalies, N_FOLDS[selection], np.random.default_rng(seed))
+    held_back = set.intersection(*(set(fold.calibration.tolist()) for fold in folds))
+    used = np.concatenate([[*fold.normals, *fold.validation_normals] for fold in folds])
+    seen = np.unique(used).astype(np.int64)
+    encoder = Encoder.fit(schema, table.take(seen))
+    return Plan(
+        encoder,
+        encoder.encode(table),
+        tuple(folds),
+        seed,
+        _guarantee(folds, held_back),
+        tuple(_notes(labels, len(anomalies), selection)),
+    )
+
+
+def _guarantee(folds: Sequence[Fold], held_back: set[int]) -> str:
+    if any(len(np.intersect1d(fold.calibration, fold.validation_normals)) for fold in folds):
+        return REUSED
+    return EXACT if held_back else CROSSED
+
+
+def plan_with_validation(
+    schema: Schema,
+    training: tuple[Table, Labels],
+    validation: tuple[Table, Labels],
+    seed: int,
+) -> Plan:
+    """Plan a fit whose validation rows the user has chosen: nothing is split off."""
+    table, labels = training
+    normals, anomalies = _by_label(labels)
+    own_normals, own_anomalies = (rows + table.n_rows for rows in _by_label(validation[1]))
+    encoder = Encoder.fit(schema, table.take(normals))
+    cells = {
+        name: np.concatenate([table.cells[name], validation[0].cells[name]])
+        for name in schema.names
+    }
+    fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
+    encoded = encoder.encode(Table(cells))
+    notes = tuple(_notes(np.concatenate([labels, validation[1]]), None, "average"))
+    return Plan(encoder, encoded, (fold,), seed, REUSED, notes)
+
+
+def _by_label(labels: Labels) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the row numbers of normals, unlabelled rows among them, and of anomalies."""
+    normals, anomalies = np.flatnonzero(labels != ANOMALY), np.flatnonzero(labels == ANOMALY)
+    if len(labels) < 2 or not len(normals):
+        rows = "1 sample" if len(labels) == 1 else f"{len(labels)} rows"
+        raise UserError(
+            f"A fit needs 2 rows, and one that is not labelled an anomaly; got {rows}, "
+            f"{len(anomalies)} of the class 1. Add normal or unlabelled rows."
+        )
+    return normals, anomalies
+
+
+def _notes(labels: Labels, n_to_split: int | None, selection: Selection) -> list[str]:
+    """Say what the labels made the fit do, beyond the usual."""
+    notes = []
+    if n_unlabelled := int((labels == UNLABELLED).sum()):
+        notes.append(f"{n_unlabelled} unlabelled rows train as normal rows.")
+    if n_to_split == 0:
+        notes.append(
+            "No labelled anomaly: a density of the normal rows alone, its epochs chosen by "
+            "validation likelihood."
+        )
+    elif n_to_split == 1 and selection == "average":
+        notes.append(
+            "One labelled anomaly cannot be split: it trains every member, epochs are chosen by "
+            "validation likelihood, and every lambda has the same weight."
+        )
+    elif n_to_split == 1:
+        notes.append(
+            "One labelled anomaly cannot be split: it chooses the epoch, and none trains "
+            "(selection='average' would train on it)."
+        )
+    return notes

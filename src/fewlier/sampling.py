@@ -1,0 +1,88 @@
+"""Which rows each member sees in a step: row numbers of a stack of members, padded to one shape."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+IntArray = npt.NDArray[np.int64]
+
+# An epoch takes at most this many steps: on a large table it visits a fresh sample of the normals.
+MAX_STEPS = 100
+
+
+@final
+@dataclass(frozen=True)
+class Sample:
+    """Rows of each of m members: normals first, then anomalies, padded with rows of weight 0."""
+
+    index: Int[Tensor, "m r"]
+    weight: Float[Tensor, "m r"]
+    n_normals: int
+
+    @classmethod
+    def of(cls, normals: Sequence[IntArray], anomalies: Sequence[IntArray]) -> "Sample":
+        """Pad the members' row numbers to a common width."""
+        (normal_index, normal_weight), (index, weight) = _pad(normals), _pad(anomalies)
+        return cls(
+            torch.from_numpy(np.concatenate([normal_index, index], axis=1)),
+            torch.from_numpy(np.concatenate([normal_weight, weight], axis=1)),
+            normal_index.shape[1],
+        )
+
+    def to(self, device: torch.device) -> "Sample":
+        """Return the sample on a device."""
+        return Sample(self.index.to(device), self.weight.to(device), self.n_normals)
+
+    def take(self, members: Int[Tensor, " k"]) -> "Sample":
+        """Return the rows of some members."""
+        return Sample(self.index[members], self.weight[members], self.n_normals)
+
+    def split(self, x: Float[Tensor, "m r"]) -> tuple[Float[Tensor, "m n"], Float[Tensor, "m a"]]:
+        """Part what is known of each row into normals and anomalies."""
+        return x[:, : self.n_normals], x[:, self.n_normals :]
+
+    @property
+    def weights(self) -> tuple[Float[Tensor, "m n"], Float[Tensor, "m a"]]:
+        """Weights of the normals and of the anomalies."""
+        return self.split(self.weight)
+
+
+@final
+class Batches:
+    """One member's batches: slices of its shuffled normals, with all of its anomalies.
+
+    The remainder of the last slice is left to the next shuffle. Where there are more anomalies
+    than a batch holds, each epoch draws some of them.
+    """
+
+    def __init__(self, normals: IntArray, anomalies: IntArray, size: int, seed: int) -> None:
+        self.normals, self.anomalies, self.size = normals, anomalies, size
+        # Streams of their own: which normals a step takes does not depend on the anomalies.
+        self.normal_rng, self.anomaly_rng = np.random.default_rng(seed).spawn(2)
+
+    def epoch(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield the normals and anomalies of each step."""
+        normals = self.normal_rng.permutation(self.normals)
+        anomalies = self.anomaly_rng.permutation(self.anomalies)[: self.size]
+        for step in range(n_steps(len(normals), self.size)):
+            yield normals[step * self.size : (step + 1) * self.size], anomalies
+
+
+def n_steps(n_normals: int, batch_size: int) -> int:
+    """Return the steps of one epoch."""
+    return min(max(n_normals // batch_size, 1), MAX_STEPS)
+
+
+def _pad(lists: Sequence[IntArray]) -> tuple[IntArray, npt.NDArray[np.float32]]:
+    width = max(len(rows) for rows in lists)
+    index = np.zeros((len(lists), width), dtype=np.int64)
+    weight = np.zeros((len(lists), width), dtype=np.float32)
+    for i, rows in enumerate(lists):
+        index[i, : len(rows)], weight[i, : len(rows)] = rows, 1
+    return index, weight

@@ -1,0 +1,43 @@
+"""Which members count, and how much."""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+
+Selection = Literal["average", "best"]
+
+# Weights are softmax(SHARPNESS x criterion) over the better half of the members.
+SHARPNESS = 10.0
+
+
+def best(
+    criteria: npt.ArrayLike, epochs: npt.ArrayLike, lambdas: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
+    """Give all weight to the highest criterion: the paper's rule.
+
+    Ties go to the earliest epoch, then to the smallest lambda.
+    """
+    order = np.lexsort((np.asarray(lambdas), np.asarray(epochs), -np.asarray(criteria)))
+    weights = np.zeros(len(order))
+    weights[order[0]] = 1
+    return weights
+
+
+def average(criteria: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Share the weight over the better half of the members, by softmax of their criteria.
+
+    With a handful of labels the best criterion is mostly luck; an average of good members ranks
+    better than the winner (docs/METHOD.md), and half of them costs half the scoring time.
+    """
+    values = np.asarray(criteria, dtype=np.float64)
+    kept = np.argsort(-values, kind="stable")[: (len(values) + 1) // 2]
+    weights = np.zeros(len(values))
+    weights[kept] = softmax(SHARPNESS * values[kept])
+    return weights
+
+
+def equal(n_members: int) -> npt.NDArray[np.float64]:
+    """Weigh all members alike: where no anomaly is held back, nothing tells them apart."""
+    return np.full(n_members, 1 / n_members)

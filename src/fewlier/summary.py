@@ -1,0 +1,124 @@
+"""What a fit did, in words and numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from fewlier.fitting import MemberHistory
+from fewlier.model import FittedModel
+
+
+@final
+@dataclass(frozen=True)
+class Summary:
+    """What a fit did; `str()` gives it in readable lines.
+
+    Attributes
+    ----------
+    n_normal, n_anomaly, n_unlabelled : int
+        Rows of each label.
+    kinds : dict of str to str
+        The kind of each column, with the way it is scored where that differs.
+    lambda_weights : dict of float to float
+        Total weight of the members of each lambda in the score.
+    validation : float
+        Weighted mean of the kept members' validation criterion.
+    criterion : str
+        Name of that criterion.
+    threshold, unit : float, str
+        Scores above the threshold are anomalies.
+    passes_per_row : int
+        Network evaluations that scoring a row takes.
+    seconds : float
+        How long the fit took.
+    notes : tuple of str
+        What the fit decided or could not do.
+    """
+
+    n_normal: int
+    n_anomaly: int
+    n_unlabelled: int
+    kinds: dict[str, str]
+    lambda_weights: dict[float, float]
+    validation: float
+    criterion: str
+    threshold: float
+    unit: str
+    passes_per_row: int
+    seconds: float
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return one line per fact."""
+        weights = ", ".join(f"{lam:g}: {w:.2f}" for lam, w in self.lambda_weights.items() if w)
+        lines = [
+            f"rows        {self.n_normal} normal, {self.n_anomaly} anomalous, "
+            f"{self.n_unlabelled} unlabelled",
+            f"columns     {_by_kind(self.kinds)}",
+            f"lambda      {weights} (weight in the score)",
+            f"validation  {self.criterion.replace('_', ' ')} {self.validation:.3f}",
+            f"threshold   {self.threshold:.3f} {self.unit}",
+            f"cost        {self.passes_per_row} network passes per row",
+            f"time        {self.seconds:.1f} s",
+        ]
+        return "\n".join(lines + [f"note        {note}" for note in self.notes])
+
+
+def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
+    """List the columns of each kind, at most a few by name."""
+    names: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        names.setdefault(kind, []).append(name)
+    return "; ".join(
+        f"{len(group)} {kind} ({', '.join(group[:most])}{', ...' if len(group) > most else ''})"
+        for kind, group in names.items()
+    )
+
+
+def summarise(
+    model: FittedModel,
+    history: Sequence[MemberHistory],
+    labels: np.ndarray,
+    seconds: float,
+    notes: Sequence[str],
+) -> Summary:
+    """Gather what a fit did."""
+    kept = [line for line in history if line.weight]
+    weights: dict[float, float] = {}
+    for line in history:
+        weights[line.lam] = weights.get(line.lam, 0.0) + line.weight
+    return Summary(
+        n_normal=int((labels == 0).sum()),
+        n_anomaly=int((labels == 1).sum()),
+        n_unlabelled=int((labels == -1).sum()),
+        kinds={c.name: _kind(c.kind, c.coding) for c in model.encoder.schema.columns},
+        lambda_weights=weights,
+        validation=sum(line.weight * line.criterion for line in kept),
+        criterion=kept[0].criterion_name,
+        threshold=model.calibration.threshold,
+        unit=unit_of(model),
+        passes_per_row=model.passes_per_row,
+        seconds=seconds,
+        notes=(*notes, *_diverged(history)),
+    )
+
+
+def _diverged(history: Sequence[MemberHistory]) -> list[str]:
+    lambdas = [f"{line.lam:g}" for line in history if line.status == "diverged"]
+    if not lambdas:
+        return []
+    return [
+        f"{len(lambdas)} of {len(history)} members diverged and were left out: "
+        f"lambda {', '.join(lambdas)}."
+    ]
+
+
+def _kind(kind: str, coding: str) -> str:
+    return kind if kind == coding else f"{kind} as {coding}"
+
+
+def unit_of(model: FittedModel) -> str:
+    """Return the unit of a model's scores."""
+    return "nats" if model.selection == "best" else "standard units"

@@ -1,0 +1,282 @@
+"""What the columns of a table are: `Kind`, `Column`, and `Schema`, which checks tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from fewlier.errors import FormatError, UserError
+from fewlier.table.frame import Bools, Cells, Floats, Table, is_text, number_text
+
+# Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
+MAX_COUNT = 1e9
+# An error names at most this many columns.
+_MAX_NAMED = 5
+
+
+class Kind(StrEnum):
+    """What the values of a column are, and the family of distributions that scores them.
+
+    ===========  ====================================  ============================
+    kind         values                                scored by
+    ===========  ====================================  ============================
+    real         any numbers                           a mixture of Gaussians
+    binary       two numbers, a low and a high one     a Bernoulli
+    count        integers 0, 1, 2, ...                 a Poisson
+    positive     numbers >= 0 with a long right tail   mass at zero, a Gamma above
+    category     text, one of finitely many            a categorical
+    ===========  ====================================  ============================
+    """
+
+    REAL = "real"
+    BINARY = "binary"
+    COUNT = "count"
+    POSITIVE = "positive"
+    CATEGORY = "category"
+
+
+CODINGS: Mapping[Kind, frozenset[Kind]] = {
+    Kind.REAL: frozenset({Kind.REAL}),
+    Kind.BINARY: frozenset({Kind.BINARY, Kind.REAL, Kind.COUNT, Kind.CATEGORY}),
+    Kind.COUNT: frozenset({Kind.COUNT, Kind.REAL, Kind.POSITIVE, Kind.CATEGORY}),
+    Kind.POSITIVE: frozenset({Kind.POSITIVE, Kind.REAL}),
+    Kind.CATEGORY: frozenset({Kind.CATEGORY}),
+}
+"""The ways in which values of each kind can be encoded and scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the training table.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    kind : Kind
+        What its values are.
+    coding : Kind
+        How they are encoded and scored: `kind`, unless the user chose another of `CODINGS`.
+    levels : tuple of str or tuple of float
+        Binary: the low and the high value. Coded as category: every category of the training
+        table, most frequent first, ties in alphabetical order; those of a count are its integers
+        as text. Otherwise empty.
+    """
+
+    name: str
+    kind: Kind
+    coding: Kind
+    levels: tuple[str, ...] | tuple[float, ...] = ()
+
+    def values(self, cells: Cells) -> Floats:
+        """Cells as numbers that the coding can score; NaN where missing or outside its domain.
+
+        Real, count and positive cells stand for themselves; binary and category cells for their
+        position among `levels`. A negative or fractional count, a negative positive, and whatever
+        is not among the levels are outside.
+
+        Parameters
+        ----------
+        cells : array of shape (n,)
+            Text if `kind` is category, else numbers.
+
+        Returns
+        -------
+        array of float64, shape (n,)
+        """
+        if self.coding in (Kind.BINARY, Kind.CATEGORY):
+            return self._positions(cells)
+        values = cells
+        for is_outside in outside_domain(self.coding, cells).values():
+            values = np.where(is_outside, np.nan, values)
+        return values
+
+    def conform(self, cells: Cells) -> Cells:
+        """Cells as text if the kind is category, else as numbers, parsed where they are text."""
+        if self.kind is Kind.CATEGORY:
+            return as_text(cells)
+        return as_numbers(self.name, cells, "Correct it or write it as missing.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields as JSON values."""
+        return {
+            "name": self.name,
+            "kind": self.kind.value,
+            "coding": self.coding.value,
+            "levels": list(self.levels),
+        }
+
+    @classmethod
+    def from_json(cls, record: object) -> Column:
+        """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
+        name, kind, coding, levels = fields_of(record, "A column", cls.__slots__)
+        if not isinstance(name, str):
+            raise FormatError(f"The name of a column must be text; got {name!r}.")
+        # Lists, not sets: what stands in a damaged file may not be hashable.
+        if kind not in list(Kind) or coding not in list(CODINGS[Kind(kind)]):
+            raise FormatError(
+                f"Column {name!r} must have a known kind and a coding of that kind; "
+                f"got {kind!r} and {coding!r}."
+            )
+        column = cls(name, Kind(kind), Kind(coding), _levels_from_json(name, levels))
+        column._check_levels()
+        return column
+
+    def _positions(self, cells: Cells) -> Floats:
+        """Position of each cell among the levels, NaN for a cell that is none of them."""
+        if is_text(cells):
+            position = {level: float(index) for index, level in enumerate(self.levels)}
+            return np.fromiter(map(position.get, cells, repeat(np.nan)), np.float64, len(cells))
+        levels = np.array(self.levels, dtype=np.float64)  # the integers of a count are text
+        order = np.argsort(levels)
+        found = np.searchsorted(levels, cells, sorter=order).clip(max=len(levels) - 1)
+        nearest = order[found]
+        return np.where(levels[nearest] == cells, nearest, np.nan)
+
+    def _check_levels(self) -> None:
+        numeric = [level for level in self.levels if isinstance(level, float)]
+        if self.kind is Kind.BINARY:
+            fits = len(numeric) == len(self.levels) == 2 and numeric[0] < numeric[1]
+        elif self.kind is Kind.COUNT and self.coding is Kind.CATEGORY:
+            fits = bool(self.levels) and all(str(level).isdecimal() for level in self.levels)
+        else:
+            fits = not numeric and (self.coding is Kind.CATEGORY or not self.levels)
+        if not fits or len(set(self.levels)) < len(self.levels):
+            raise FormatError(
+                f"The levels of column {self.name!r} must fit {self.kind.value!r} coded as "
+                f"{self.coding.value!r}; got {list(self.levels)[:_MAX_NAMED]!r}."
+            )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns a model was trained on, in order.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        At least one, of different names.
+    """
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def match(self, table: Table) -> Table:
+        """Bring a table into the form of the training table: its columns, their order and type.
+
+        Text that is a number throughout is read as numbers in a numeric column; numbers in a
+        category column are read as text, ``3.0`` as ``"3"``.
+
+        Raises
+        ------
+        UserError
+            For missing or unexpected columns, and for text in a numeric column.
+        """
+        known = set(self.names)
+        absent = [name for name in self.names if name not in table.cells]
+        unexpected = [name for name in table.names if name not in known]
+        if absent or unexpected:
+            found = [f"without {listed(absent)}"] if absent else []
+            found += [f"with the unexpected {listed(unexpected)}"] if unexpected else []
+            raise UserError(
+                f"The table must have the {len(self.columns)} columns of training; got it "
+                f"{' and '.join(found)}. Add, drop or rename columns."
+            )
+        return Table({c.name: c.conform(table.cells[c.name]) for c in self.columns})
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """One record per column."""
+        return [column.to_json() for column in self.columns]
+
+    @classmethod
+    def from_json(cls, data: object) -> Schema:
+        """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
+        if not isinstance(data, list) or not data:
+            raise FormatError(f"A schema must be a list of columns; got {type(data).__name__}.")
+        schema = cls(tuple(Column.from_json(record) for record in data))
+        if len(set(schema.names)) < len(schema.names):
+            raise FormatError("The columns of a schema must have different names; got one twice.")
+        return schema
+
+
+def fields_of(record: object, what: str, names: Iterable[str]) -> list[Any]:
+    """Values of a JSON object that must have exactly the fields `names`, in that order."""
+    names = list(names)
+    if not isinstance(record, dict) or set(record) != set(names):
+        found = sorted(map(str, record)) if isinstance(record, dict) else type(record).__name__
+        raise FormatError(f"{what} must be a record of {names}; got {found}.")
+    return [record[name] for name in names]
+
+
+def is_finite_float(value: object) -> bool:
+    """Whether a JSON value is a float, which is never written without a point, and finite."""
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def outside_domain(coding: Kind, numbers: Cells) -> dict[str, Bools]:
+    """Mark the numbers that a numeric coding cannot score, by what is wrong with them."""
+    outside = {}
+    if coding in (Kind.COUNT, Kind.POSITIVE):
+        outside["negative"] = numbers < 0
+    if coding is Kind.COUNT:
+        outside["fractional"] = numbers > np.floor(numbers)
+    return outside
+
+
+def as_text(cells: Cells) -> Cells:
+    """Cells of one column as text; numbers as `number_text` writes them."""
+    if is_text(cells):
+        return cells
+    texts = (None if cell != cell else number_text(cell) for cell in cells.tolist())
+    return np.fromiter(texts, dtype=object, count=len(cells))
+
+
+def as_numbers(name: str, cells: Cells, remedy: str) -> Cells:
+    """Cells of one column as numbers; text that is none is an error that ends in `remedy`."""
+    if not is_text(cells):
+        return cells
+    numbers = np.fromiter(map(_parsed, cells), np.float64, len(cells))
+    not_numbers = np.flatnonzero(np.isinf(numbers))
+    if len(not_numbers):
+        row = not_numbers[0]
+        raise UserError(
+            f"Column {name!r} must hold numbers; got the text {cells[row]!r} (first at row {row}). "
+            f"{remedy}"
+        )
+    return numbers
+
+
+def _parsed(text: str | None) -> float:
+    """Read a number, infinity standing for all that is none: no cell may hold it anyway."""
+    if text is None:
+        return np.nan
+    try:
+        number = float(text)
+    except ValueError:
+        return np.inf
+    return number if math.isfinite(number) else np.inf
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, the first few of them."""
+    names = list(names)
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(map(repr, names[:_MAX_NAMED])) + more
+
+
+def _levels_from_json(name: str, levels: object) -> tuple[str, ...] | tuple[float, ...]:
+    if isinstance(levels, list) and all(isinstance(level, str) for level in levels):
+        return tuple(levels)
+    if isinstance(levels, list) and all(map(is_finite_float, levels)):
+        return tuple(levels)
+    raise FormatError(f"The levels of column {name!r} must be all text or all finite numbers.")

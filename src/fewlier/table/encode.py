@@ -1,0 +1,289 @@
+"""`Encoder`: a table as arrays, some for a network to read, some for conditionals to score."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.errors import FormatError
+from fewlier.table.columns import MAX_COUNT, Column, Kind, Schema, fields_of, is_finite_float
+from fewlier.table.frame import Bools, Cells, Floats, Table, missing
+
+MAX_LEVELS = 64
+"""Codes per category column; the rarer categories share the last one."""
+# What a network reads, and where the target of a real value starts to grow only logarithmically.
+_LOW_END, _HIGH_END = -1.0, 2.0
+# Positive values beyond are read as these: their powers and logarithms stay finite in float32.
+_MIN_POSITIVE, _MAX_POSITIVE = 1e-30, 1e30
+_MAX_FLOAT = float(np.finfo(np.float64).max)
+# Codings whose values span orders of magnitude, so that a network reads their logarithm.
+_LOGGED = (Kind.COUNT, Kind.POSITIVE)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A table of n rows and D columns as arrays.
+
+    Parameters
+    ----------
+    inputs : array of float32, shape (n, n_inputs)
+        What a network reads; all within [-1, 2].
+    targets : array of float32, shape (n, D)
+        What the conditionals score; 0 where a cell is missing or outside its domain.
+    observed : array of bool, shape (n, D)
+        Cells that are not missing.
+    outside : array of bool, shape (n, D)
+        Cells that are observed but that the column's distribution gives no probability: a
+        category never seen, a negative or fractional count, a third value of a binary, a
+        negative positive.
+    """
+
+    inputs: npt.NDArray[np.float32]
+    targets: npt.NDArray[np.float32]
+    observed: Bools
+    outside: Bools
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.inputs)
+
+    def take(self, rows: npt.NDArray[Any]) -> Encoded:
+        """Return the rows given by integer positions or by a boolean mask."""
+        return Encoded(
+            self.inputs[rows], self.targets[rows], self.observed[rows], self.outside[rows]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """What the encoder knows of one column of the training normals.
+
+    Parameters
+    ----------
+    unit : float
+        Mean of a count or positive column, whose input is ``log1p(x / unit)``, scaled; else 1.
+    low, span : float
+        What is scaled to ``(x - low) / span``, which lies in [0, 1] on the training normals. The
+        span of a column without two different values is 1; binaries and categories have 0 and 1.
+    fill : float
+        Input where a numeric cell is missing or outside its domain: the mean input.
+    mean_target : float
+        Mean of the targets that are observed and in the domain; 0 if none is.
+    missing_rate : float
+        Share of missing cells.
+    """
+
+    unit: float = 1.0
+    low: float = 0.0
+    span: float = 1.0
+    fill: float = 0.0
+    mean_target: float = 0.0
+    missing_rate: float = 0.0
+
+    def scale(self, coding: Kind, numbers: Floats) -> Floats:
+        """Numbers as fractions of the training range, finite however far away; NaN stays."""
+        if coding in _LOGGED:
+            numbers = np.log1p(numbers / self.unit)
+        with np.errstate(over="ignore"):
+            distance = np.clip(numbers - self.low, -_MAX_FLOAT, _MAX_FLOAT)
+            return np.clip(distance / self.span, -_MAX_FLOAT, _MAX_FLOAT)
+
+    @classmethod
+    def from_json(cls, record: object) -> ColumnStats:
+        """Inverse of `dataclasses.asdict`; raises `FormatError` for impossible values."""
+        values = fields_of(record, "Column statistics", cls.__slots__)
+        if not all(map(is_finite_float, values)):
+            raise FormatError(f"Column statistics must be finite numbers; got {values}.")
+        stats = cls(*values)
+        if stats.unit <= 0 or stats.span <= 0 or not 0 <= stats.missing_rate <= 1:
+            raise FormatError(
+                f"Column statistics must have a positive unit and span and a rate in [0, 1]; "
+                f"got {stats}."
+            )
+        return stats
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Turns tables of one schema into arrays, on the scale of the training normals.
+
+    A column has one input if it is numeric, or one per code if it is a category (one-hot; all
+    zeros for a category never seen, or missing). After these comes one input per `missable`
+    column, 1 where the cell is missing. Missing numbers read as the mean.
+
+    Targets, per coding: *real* the value as a fraction of the training range, beyond [-1, 2]
+    growing only logarithmically; *binary* 0 or 1; *count* and *positive* the value itself;
+    *category* the position among the levels, most frequent first, at most ``MAX_LEVELS - 1``.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    stats : tuple of ColumnStats
+        What was measured on the training normals, one per column.
+    n_rows : int
+        Number of training normals.
+    """
+
+    schema: Schema
+    stats: tuple[ColumnStats, ...]
+    n_rows: int
+
+    @classmethod
+    def fit(cls, schema: Schema, table: Table) -> Encoder:
+        """Measure the training normals, a table in the form of `schema` (see `Schema.match`)."""
+        stats = tuple(_measure(column, table.cells[column.name]) for column in schema.columns)
+        return cls(schema, stats, table.n_rows)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns D."""
+        return len(self.stats)
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs a network reads."""
+        return len(self.input_owner)
+
+    @property
+    def input_owner(self) -> npt.NDArray[np.int64]:
+        """Index of the column that each input belongs to, shape (n_inputs,)."""
+        values = np.repeat(np.arange(self.n_columns), np.maximum(self.n_levels, 1))
+        return np.concatenate([values, np.flatnonzero(self.missable)])
+
+    @property
+    def n_levels(self) -> npt.NDArray[np.int64]:
+        """Number of codes of each column coded as category, 0 for the others, shape (D,)."""
+        return np.array([_n_codes(column) for column in self.schema.columns], dtype=np.int64)
+
+    @property
+    def log_scale(self) -> Floats:
+        """Log of the span of each column coded as real, 0 for the others, shape (D,).
+
+        A log density of targets minus their `log_scale` is one in the user's units, within the
+        range where targets are linear.
+        """
+        spans = [
+            stats.span if column.coding is Kind.REAL else 1.0
+            for column, stats in zip(self.schema.columns, self.stats, strict=True)
+        ]
+        return np.log(np.array(spans, dtype=np.float64))
+
+    @property
+    def mean_target(self) -> Floats:
+        """Mean target of the training normals, shape (D,)."""
+        return np.array([stats.mean_target for stats in self.stats], dtype=np.float64)
+
+    @property
+    def missing_rate(self) -> Floats:
+        """Share of missing cells among the training normals, shape (D,)."""
+        return np.array([stats.missing_rate for stats in self.stats], dtype=np.float64)
+
+    @property
+    def missable(self) -> Bools:
+        """Columns with a missing cell among the training normals, shape (D,)."""
+        return self.missing_rate > 0
+
+    def encode(self, table: Table) -> Encoded:
+        """Encode a table in the form of the schema (see `Schema.match`), row by row."""
+        n, n_columns = table.n_rows, self.n_columns
+        encoded = Encoded(
+            inputs=np.zeros((n, self.n_inputs), dtype=np.float32),
+            targets=np.zeros((n, n_columns), dtype=np.float32),
+            observed=np.zeros((n, n_columns), dtype=np.bool_),
+            outside=np.zeros((n, n_columns), dtype=np.bool_),
+        )
+        ends = np.maximum(self.n_levels, 1).cumsum()
+        inputs = np.split(encoded.inputs, ends, axis=1)
+        for d, (column, stats) in enumerate(zip(self.schema.columns, self.stats, strict=True)):
+            cells = table.cells[column.name]
+            values = column.values(cells)
+            known = ~np.isnan(values)
+            targets, numeric_inputs = _targets_and_inputs(column.coding, stats, values)
+            encoded.observed[:, d] = ~missing(cells)
+            encoded.outside[:, d] = encoded.observed[:, d] & ~known
+            encoded.targets[:, d] = np.where(known, targets, 0.0)
+            if column.coding is Kind.CATEGORY:
+                inputs[d][known, targets[known].astype(np.int64)] = 1.0
+            else:
+                inputs[d][:, 0] = np.where(known, numeric_inputs, stats.fill)
+        inputs[-1][:] = ~encoded.observed[:, self.missable]
+        return encoded
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything `from_json` needs, as JSON values."""
+        return {
+            "schema": self.schema.to_json(),
+            "stats": [asdict(stats) for stats in self.stats],
+            "n_rows": self.n_rows,
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> Encoder:
+        """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
+        schema, stats, n_rows = fields_of(data, "An encoder", [f.name for f in fields(cls)])
+        schema = Schema.from_json(schema)
+        if not isinstance(stats, list) or len(stats) != len(schema.columns):
+            raise FormatError("An encoder must have statistics for each column of its schema.")
+        if type(n_rows) is not int or n_rows < 0:
+            raise FormatError(f"The rows of an encoder must be a number >= 0; got {n_rows!r}.")
+        return cls(schema, tuple(ColumnStats.from_json(record) for record in stats), n_rows)
+
+
+def _measure(column: Column, cells: Cells) -> ColumnStats:
+    """Take the statistics of one column over the cells in its domain."""
+    coding, values = column.coding, column.values(cells)
+    values = values[~np.isnan(values)]
+    stats = ColumnStats(missing_rate=float(missing(cells).mean()) if len(cells) else 0.0)
+    if not len(values):
+        return stats
+    if coding in _LOGGED:
+        stats = replace(stats, unit=float(_bounded(coding, values).mean()) or 1.0)
+    if coding not in (Kind.BINARY, Kind.CATEGORY):
+        unscaled = stats.scale(coding, _bounded(coding, values))
+        low, high = float(unscaled.min()), float(unscaled.max())
+        stats = replace(stats, low=low, span=min(high - low, _MAX_FLOAT) or 1.0)
+    targets, inputs = _targets_and_inputs(coding, stats, values)
+    return replace(stats, fill=float(inputs.mean()), mean_target=float(targets.mean()))
+
+
+def _targets_and_inputs(coding: Kind, stats: ColumnStats, values: Floats) -> tuple[Floats, Floats]:
+    """Encode the values of one column (see `Column.values`), shape (n,) each; NaN stays.
+
+    The inputs are those of numeric codings; a category's are the one-hot form of its targets.
+    """
+    numbers = _bounded(coding, values)
+    scaled = stats.scale(coding, numbers)
+    targets = _compressed(scaled) if coding is Kind.REAL else numbers
+    return targets, np.clip(scaled, _LOW_END, _HIGH_END)
+
+
+def _bounded(coding: Kind, values: Floats) -> Floats:
+    """Values within what the conditionals can compute with in float32; NaN stays."""
+    match coding:
+        case Kind.COUNT:
+            return np.minimum(values, MAX_COUNT)
+        case Kind.POSITIVE:
+            return np.where(values < _MIN_POSITIVE, 0.0, np.minimum(values, _MAX_POSITIVE))
+        case Kind.CATEGORY:
+            return np.minimum(values, MAX_LEVELS - 1)
+        case _:
+            return values
+
+
+def _compressed(scaled: Floats) -> Floats:
+    """Let far values grow only logarithmically: 1e300 stays finite and odder than 1e10."""
+    linear: Floats = np.clip(scaled, _LOW_END, _HIGH_END)
+    excess = scaled - linear
+    compressed: Floats = linear + np.copysign(np.log1p(np.abs(excess)), excess)
+    return compressed
+
+
+def _n_codes(column: Column) -> int:
+    """Count the codes of a column: 0 if it is numeric, and at least 1 if it is a category."""
+    if column.coding is not Kind.CATEGORY:
+        return 0
+    return max(1, min(len(column.levels), MAX_LEVELS))

@@ -1,0 +1,265 @@
+"""`Table`: any DataFrame or 2-D array as named columns of numbers or text, missing cells marked."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+Cells: TypeAlias = npt.NDArray[Any]
+"""One column, shape (n,): float64 with NaN for missing, or object holding str, None for missing."""
+Floats: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+_TEMPORAL = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_TEXT = (str, bool, np.bool_)
+_NUMBER = (Real, Decimal)
+# By name, so that pandas, whose pd.NA and pd.NaT these are, need not be installed.
+_MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
+# Below it every integer is exact in float64 and is written without an exponent.
+_PLAIN_INTEGER = 1e15
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of named columns, each of numbers or of text.
+
+    Parameters
+    ----------
+    cells : dict of str to array of shape (n_rows,)
+        The columns in order. A column is float64 with NaN where a cell is missing, or object
+        holding str with None where a cell is missing. There is at least one.
+
+    Examples
+    --------
+    >>> Table.of([[1, "a"], [2.5, None]]).cells
+    {'x0': array([1. , 2.5]), 'x1': array(['a', None], dtype=object)}
+    """
+
+    cells: dict[str, Cells]
+
+    @classmethod
+    def of(cls, data: object) -> Table:
+        """Read a pandas, polars or pyarrow DataFrame, or a 2-D array or list of rows.
+
+        Numbers become float64; text, booleans and categoricals become text; null, NaN and NaT
+        are missing. A column that mixes text with numbers is text. Columns of arrays are called
+        ``x0``, ``x1``, and so on.
+
+        Raises
+        ------
+        UserError
+            For dates, nested values, infinities, complex or sparse data, anything that is not
+            2-D, two columns of one name, or no column at all.
+        """
+        frame = _as_frame(data)
+        return cls(_cells_of_array(_as_array(data)) if frame is None else _cells_of_frame(frame))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(self.cells)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.cells.values())))
+
+    def take(self, rows: npt.NDArray[Any]) -> Table:
+        """Return the rows given by integer positions or by a boolean mask."""
+        return Table({name: cells[rows] for name, cells in self.cells.items()})
+
+    def select(self, names: Iterable[str]) -> Table:
+        """Return the named columns, in the order given."""
+        return Table({name: self.cells[name] for name in names})
+
+
+def is_text(cells: Cells) -> bool:
+    """Tell a column of text from a column of numbers."""
+    return cells.dtype == object
+
+
+def missing(cells: Cells) -> Bools:
+    """Mark the missing cells of one column, shape (n,)."""
+    if is_text(cells):
+        return np.fromiter((cell is None for cell in cells), np.bool_, len(cells))
+    return np.isnan(cells)
+
+
+def number_text(number: float) -> str:
+    """Write a number as a category: ``3.0`` is ``"3"``, as text files and integers have it."""
+    if number.is_integer() and abs(number) < _PLAIN_INTEGER:
+        return str(int(number))
+    return repr(float(number))
+
+
+def _as_frame(data: object) -> nw.DataFrame[Any] | None:
+    """Wrap any kind of DataFrame; None where `data` is none."""
+    if isinstance(data, np.ndarray | list | tuple):
+        return None
+    import narwhals as nw  # here, because arrays need no DataFrame package
+
+    try:
+        frame = nw.from_native(data, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        # pyarrow keeps its names in `column_names`, pandas in `columns`; polars has no duplicates.
+        names: Any = getattr(data, "column_names", None) or getattr(data, "columns", ())
+        raise _repeated_name_error(map(str, names)) from error
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _as_array(data: object) -> npt.NDArray[Any]:
+    """Return `data` as a 2-D array, which holds objects when it was a list."""
+    from scipy import sparse  # here, because it takes longer to import than the rest of this layer
+
+    if sparse.issparse(data):
+        raise UserError(
+            f"The data must be dense; got a sparse {type(data).__name__}. Call its toarray() first."
+        )
+    # Straight from a list, numpy would turn [1, "a"] into two texts.
+    array = np.asarray(data) if hasattr(data, "__array__") else np.asarray(data, dtype=object)
+    if array.ndim != 2:
+        raise UserError(
+            "The data must be a DataFrame or a 2-D array; got "
+            f"{type(data).__name__} of shape {array.shape}. Reshape your data to one line per row, "
+            "with array.reshape(1, -1) if it is a single row."
+        )
+    return array
+
+
+def _cells_of_frame(frame: nw.DataFrame[Any]) -> dict[str, Cells]:
+    names = [str(name) for name in frame.columns]
+    _check_names(names, len(frame))
+    return {
+        name: _cells_of_series(name, series)
+        for name, series in zip(names, frame.iter_columns(), strict=True)
+    }
+
+
+def _cells_of_array(array: npt.NDArray[Any]) -> dict[str, Cells]:
+    names = [f"x{index}" for index in range(array.shape[1])]
+    _check_names(names, len(array))
+    return {name: _cells_of_vector(name, array[:, j]) for j, name in enumerate(names)}
+
+
+def _check_names(names: list[str], n_rows: int) -> None:
+    if not names:
+        raise UserError(
+            "The table must have a column; got 0 feature(s) "
+            f"(shape=({n_rows}, 0)) while a minimum of 1 is required."
+        )
+    if len(set(names)) < len(names):
+        raise _repeated_name_error(names)
+
+
+def _repeated_name_error(names: Iterable[str]) -> UserError:
+    name, count = Counter(names).most_common(1)[0]
+    return UserError(
+        f"Column names must be unique; got {name!r} {count} times. Rename or drop columns."
+    )
+
+
+def _cells_of_series(name: str, series: nw.Series[Any]) -> Cells:
+    import narwhals as nw
+
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return _finite(name, series.cast(nw.Float64()).to_numpy())
+    if dtype.is_temporal():
+        raise _date_error(name, str(dtype))
+    values = np.fromiter(series.to_list(), dtype=object, count=len(series))
+    # Categories may be numbers; their dtype says that they are labels all the same.
+    return _cells_of_objects(name, values, as_text=dtype in (nw.Categorical, nw.Enum))
+
+
+def _cells_of_vector(name: str, vector: npt.NDArray[Any]) -> Cells:
+    if vector.dtype.kind in "iuf":
+        return _finite(name, vector)
+    if vector.dtype.kind in "mM":
+        raise _date_error(name, str(vector.dtype))
+    return _cells_of_objects(name, vector.astype(object))
+
+
+def _cells_of_objects(name: str, values: npt.NDArray[Any], *, as_text: bool = False) -> Cells:
+    """Read Python objects: numbers if all of them are, else text; numbers where all are missing."""
+    types = set(map(type, values))
+    if types == {str} or types == {str, type(None)}:
+        return values
+    for cell_type in types:
+        _check_type(name, cell_type, values)
+    present = np.fromiter((not _is_missing(value) for value in values), np.bool_, len(values))
+    found = values[present]
+    if len(found) and (as_text or any(isinstance(value, _TEXT) for value in found)):
+        text = np.full(len(values), None, dtype=object)
+        text[present] = np.fromiter(map(_text, found), dtype=object, count=len(found))
+        return text
+    numbers = np.full(len(values), np.nan)
+    try:
+        numbers[present] = found.astype(np.float64)
+    except OverflowError as error:
+        raise UserError(
+            f"Column {name!r} must hold finite numbers; got an integer beyond float64. "
+            "Rescale the column or leave it out."
+        ) from error
+    return _finite(name, numbers)
+
+
+def _check_type(name: str, cell_type: type, values: npt.NDArray[Any]) -> None:
+    """Refuse a column that holds values of a type that is neither number nor text."""
+    if cell_type.__name__ in _MISSING_TYPES:
+        return
+    row = next(row for row, value in enumerate(values) if type(value) is cell_type)
+    found = f"{cell_type.__name__} (first at row {row})"
+    if issubclass(cell_type, _TEMPORAL):
+        raise _date_error(name, found)
+    if issubclass(cell_type, complex | np.complexfloating):
+        raise UserError(
+            f"Complex data not supported: column {name!r} must hold real numbers; got {found}. "
+            "Give the real and the imaginary part as two columns."
+        )
+    if not issubclass(cell_type, (*_TEXT, *_NUMBER)):
+        raise UserError(
+            f"Column {name!r} must hold numbers or text; got {found}. "
+            "Spread its content over columns of numbers or text, or leave it out."
+        )
+
+
+def _date_error(name: str, found: str) -> UserError:
+    return UserError(
+        f"Column {name!r} must hold numbers or text; got dates or times: {found}. Turn it into "
+        "numbers, such as days since a date or the hour of the day, or leave it out."
+    )
+
+
+def _is_missing(value: object) -> bool:
+    # NaN, of whatever type, is the only number that differs from itself.
+    return type(value).__name__ in _MISSING_TYPES or bool(value != value)
+
+
+def _text(value: str | SupportsFloat) -> str:
+    return str(value) if isinstance(value, str | np.bool_ | Integral) else number_text(float(value))
+
+
+def _finite(name: str, numbers: npt.NDArray[Any]) -> Floats:
+    """Return numbers as contiguous float64; refuse infinities."""
+    # Contiguous, so that numpy computes alike, bit for bit, on a column and on some of its rows.
+    numbers = np.ascontiguousarray(numbers, dtype=np.float64)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        raise UserError(
+            f"Column {name!r} must hold finite numbers; got {len(infinite)} infinite "
+            f"(first at row {infinite[0]}). Write them as missing or drop those rows."
+        )
+    return numbers

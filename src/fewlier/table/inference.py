@@ -1,0 +1,209 @@
+"""Finding out what the columns of a table are, and checking what the user says they are."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from fewlier.errors import UserError
+from fewlier.table.columns import (
+    CODINGS,
+    MAX_COUNT,
+    Column,
+    Kind,
+    Schema,
+    as_numbers,
+    as_text,
+    listed,
+    outside_domain,
+)
+from fewlier.table.frame import Cells, Floats, Table, is_text, missing, number_text
+
+# What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
+MAX_FEW_VALUES = 20
+MIN_ROWS_PER_VALUE = 10
+MAX_DISPERSION = 2.0
+MIN_SKEWNESS = 2.0
+LARGE_INTEGER = 1000
+# More than half of the values distinct looks like an id, unless there are only a few values.
+MAX_DISTINCT_SHARE = 0.5
+MIN_TEXTS_TO_JUDGE = 20
+
+
+def infer_schema(table: Table, overrides: Mapping[str, str] | str | None = None) -> Schema:
+    """Find out what the columns of a training table are.
+
+    Parameters
+    ----------
+    table : Table
+        The training rows.
+    overrides : mapping of str to str, str, or None
+        A mapping declares the kinds of the columns it names; the data must bear it out. One
+        kind for all, such as ``"real"``, is the coding of every column that can take it.
+
+    Raises
+    ------
+    UserError
+        If the table has no row, `overrides` names an unknown column or kind or contradicts
+        the data, or a text column looks like an id.
+    """
+    if not table.n_rows:
+        raise UserError("The training table must have rows; got 0. Give at least one.")
+    if isinstance(overrides, str):
+        coding = _kind_named(overrides, "Every column")
+        return Schema(tuple(_recoded(n, cells, coding) for n, cells in table.cells.items()))
+    declared = _declarations(table, overrides or {})
+    columns = (
+        _declared(n, cells, declared[n]) if n in declared else _inferred(n, cells)
+        for n, cells in table.cells.items()
+    )
+    return Schema(tuple(columns))
+
+
+def takes_few_values(values: Floats) -> bool:
+    """Whether numbers, none missing, are integers >= 0 of few values, each met often.
+
+    Their values are scored one by one: no bell or Poisson curve is as narrow as a scale from
+    1 to 5, and with so few of them a value never seen is odd wherever it lies.
+    """
+    n_distinct = len(np.unique(values))
+    enough_rows = len(values) >= MIN_ROWS_PER_VALUE * n_distinct
+    is_few = n_distinct <= MAX_FEW_VALUES and enough_rows
+    return bool(is_few and values.min() >= 0 and _are_integers(values))
+
+
+def looks_like_counts(values: Floats) -> bool:
+    """Whether numbers, none missing and three of them distinct, are plausibly Poisson.
+
+    They are if they are integers from 0 or 1 on whose variance is not far above their mean;
+    others (years, codes, sums of money) are better served by a mixture of Gaussians.
+    """
+    # The bound on the maximum only keeps the variance from overflowing.
+    is_candidate = values.min() in (0, 1) and values.max() <= MAX_COUNT and _are_integers(values)
+    return bool(is_candidate and values.var() <= MAX_DISPERSION * values.mean())
+
+
+def is_strongly_skewed(values: Floats) -> bool:
+    """Whether numbers, none missing and not all equal, have a long right tail.
+
+    Small integers never do: their few values are better served by a mixture of Gaussians.
+    """
+    from scipy.stats import skew  # here, because scipy.stats takes a second to import
+
+    low, high = values.min(), values.max()
+    if high <= LARGE_INTEGER and _are_integers(values):
+        return False
+    # Skewness knows neither shift nor scale; on [0, 1] it neither overflows nor cancels.
+    return bool(skew((values - low) / (high - low)) > MIN_SKEWNESS)
+
+
+def _inferred(name: str, cells: Cells) -> Column:
+    column = _column(name, *_infer_kind(cells), cells)
+    n_texts = np.count_nonzero(~missing(cells))
+    if is_text(cells) and n_texts > MIN_TEXTS_TO_JUDGE:
+        n_distinct = len(column.levels)
+        if n_distinct > MAX_DISTINCT_SHARE * n_texts:
+            raise UserError(
+                f"Column {name!r} must repeat its categories; got {n_distinct} different texts in "
+                f"{n_texts} cells. If it is an id, leave it out (ignore or drop it); else turn it "
+                "into a number, or declare it 'category' to keep it as it is."
+            )
+    return column
+
+
+def _recoded(name: str, cells: Cells, coding: Kind) -> Column:
+    """Infer a column, then give it another coding if it can take it."""
+    column = _inferred(name, cells)
+    if coding not in CODINGS[column.kind] or _breach(coding, cells):
+        return column
+    return _column(name, column.kind, coding, cells)
+
+
+def _declared(name: str, cells: Cells, coding: Kind) -> Column:
+    """Make the column that the user declared, if the data bear it out."""
+    if coding is not Kind.CATEGORY:
+        cells = as_numbers(name, cells, "Declare the column 'category' or correct it.")
+    if breach := _breach(coding, cells):
+        raise UserError(
+            f"Column {name!r} is declared {coding.value!r} but has {breach}. "
+            "Declare it 'real' or drop those rows."
+        )
+    kind, _ = _infer_kind(cells)
+    return _column(name, kind if coding in CODINGS[kind] else coding, coding, cells)
+
+
+def _column(name: str, kind: Kind, coding: Kind, cells: Cells) -> Column:
+    """Make a column with the levels that its cells have."""
+    if kind is Kind.BINARY:
+        return Column(name, kind, coding, _low_and_high(cells))
+    if coding is not Kind.CATEGORY:
+        return Column(name, kind, coding)
+    counts = Counter(as_text(cells)[~missing(cells)])
+    return Column(name, kind, coding, tuple(sorted(counts, key=lambda text: (-counts[text], text))))
+
+
+def _low_and_high(cells: Cells) -> tuple[float, float]:
+    found = _distinct(cells).tolist()
+    # A declared binary may show only one of its values, which then is 0 or 1: see _breach.
+    return (found[0], found[1]) if len(found) == 2 else (0.0, 1.0)
+
+
+def _infer_kind(cells: Cells) -> tuple[Kind, Kind]:
+    """Return what the cells are, and how to score them."""
+    if is_text(cells):
+        return Kind.CATEGORY, Kind.CATEGORY
+    values = cells[~missing(cells)]
+    n_distinct = len(np.unique(values))
+    if n_distinct > 2 and takes_few_values(values):
+        return Kind.COUNT, Kind.CATEGORY
+    kind = Kind.REAL
+    if n_distinct == 2:
+        kind = Kind.BINARY
+    elif n_distinct > 2 and looks_like_counts(values):
+        kind = Kind.COUNT
+    elif n_distinct > 2 and values.min() >= 0 and is_strongly_skewed(values):
+        kind = Kind.POSITIVE
+    return kind, kind
+
+
+def _breach(coding: Kind, cells: Cells) -> str:
+    """Say how cells contradict a coding, empty if they do not."""
+    if coding is Kind.BINARY:
+        found = _distinct(cells)
+        if len(found) == 2 or set(found.tolist()) <= {0.0, 1.0}:
+            return ""
+        if len(found) == 1:
+            return f"the value {number_text(found[0])} only"
+        row = np.flatnonzero(~np.isin(cells, found[:2]) & ~missing(cells))[0]
+        return f"{len(found)} different values (a third at row {row})"
+    for adjective, is_outside in outside_domain(coding, cells).items():
+        if n_outside := np.count_nonzero(is_outside):
+            values = "value" if n_outside == 1 else "values"
+            return f"{n_outside} {adjective} {values} (first at row {np.argmax(is_outside)})"
+    return ""
+
+
+def _declarations(table: Table, overrides: Mapping[str, str]) -> dict[str, Kind]:
+    for name in overrides:
+        if name not in table.cells:
+            raise UserError(
+                f"Declared columns must be in the table; got {name!r}. "
+                f"Choose from {listed(table.names)}."
+            )
+    return {name: _kind_named(kind, f"Column {name!r}") for name, kind in overrides.items()}
+
+
+def _kind_named(kind: str, subject: str) -> Kind:
+    if kind not in list(Kind):
+        choices = ", ".join(repr(choice.value) for choice in Kind)
+        raise UserError(f"{subject} must be declared one of {choices}; got {kind!r}.")
+    return Kind(kind)
+
+
+def _distinct(cells: Cells) -> Floats:
+    """Distinct numbers that are not missing, ascending."""
+    return np.unique(cells[~missing(cells)])
+
+
+def _are_integers(values: Floats) -> bool:
+    return bool((values == np.floor(values)).all())

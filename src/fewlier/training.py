@@ -1,0 +1,287 @@
+"""The only gradient step: one encoded table and a list of members, trained as a stack."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.func import functional_call, vmap
+
+from fewlier.conditionals.joint import Rows, Terms, anchors, cell_terms
+from fewlier.densities.base import Density, mean_over_passes
+from fewlier.nn import denormals_as_zero
+from fewlier.objective import likelihood_gap, objective, pair_mean
+from fewlier.sampling import Batches, IntArray, Sample, n_steps
+
+# Rows and passes that judge an epoch; the kept epoch is judged again with all passes.
+MAX_VALIDATION_NORMALS = 2000
+VALIDATION_PASSES = 3
+# Members beyond this size train in a further stack, with the same results.
+MAX_STACK_BYTES = 2**29
+
+Parameters = dict[str, Tensor]
+OnEpoch = Callable[[int, int], None]
+Criterion = Literal["auc", "smooth_auc"]
+
+
+def no_news(done: int, total: int) -> None:
+    """Ignore the progress."""
+
+
+@final
+@dataclass(frozen=True)
+class Member:
+    """One density to train: the weight of its ranking term, its rows, and a seed.
+
+    `normals` and `anomalies` train it; `validation_normals` and `validation_anomalies` choose its
+    epoch. All are row numbers of the same encoded table.
+    """
+
+    lam: float
+    seed: int
+    normals: IntArray
+    anomalies: IntArray
+    validation_normals: IntArray
+    validation_anomalies: IntArray
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """How to train; the paper's are Adam at 1e-3 and the best of 100 epochs."""
+
+    max_epochs: int = 100
+    patience: int | None = None
+    batch_size: int = 100
+    learning_rate: float = 1e-3
+    criterion: Criterion = "smooth_auc"
+
+
+@final
+@dataclass(frozen=True)
+class Trained:
+    """A member at its best epoch (the first is 1), with its validation criterion per epoch."""
+
+    parameters: Parameters
+    best_epoch: int
+    curve: tuple[float, ...]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether its validation criterion ceased to be a finite number."""
+        return not np.isfinite(self.curve).all()
+
+
+def train(
+    density: Density,
+    rows: Rows,
+    members: Sequence[Member],
+    settings: Settings,
+    on_epoch: Callable[[int, int], None] = lambda *_: None,
+) -> list[Trained]:
+    """Train every member from the same template; each comes out as if trained alone.
+
+    Parameters
+    ----------
+    density : Density
+        The template: masks and conditionals, on the device to train on.
+    rows : Rows
+        The encoded table, on the same device; members name rows of it.
+    members : sequence of Member
+        What to train. Members that take the same number of steps share a stack.
+    settings : Settings
+        How to train.
+    on_epoch : callable
+        Told after every epoch how many are done and how many there are at most.
+    """
+    groups = _groups(density, members, settings)
+    total = settings.max_epochs * len(groups)
+    results: dict[int, Trained] = {}
+    for number, group in enumerate(groups):
+        stack = _Stack(density, rows, [members[i] for i in group], settings)
+        with denormals_as_zero():
+            for epoch in stack.epochs():
+                on_epoch(number * settings.max_epochs + epoch, total)
+        results.update(zip(group, stack.trained(), strict=True))
+    return [results[i] for i in range(len(members))]
+
+
+def _groups(density: Density, members: Sequence[Member], settings: Settings) -> list[list[int]]:
+    """Group members by steps per epoch, in stacks that fit in memory."""
+    size = sum(p.numel() * p.element_size() for p in density.parameters())
+    capacity = max(1, MAX_STACK_BYTES // size)
+    by_steps: dict[int, list[int]] = {}
+    for i, member in enumerate(members):
+        steps = n_steps(len(member.normals), settings.batch_size)
+        by_steps.setdefault(steps, []).append(i)
+    return [
+        group[start : start + capacity]
+        for group in by_steps.values()
+        for start in range(0, len(group), capacity)
+    ]
+
+
+@final
+class _Stack:
+    """Members in training: parameters with a leading member axis, and the best seen of each.
+
+    A member leaves the stack when it has waited `patience` epochs for an improvement, or when its
+    criterion is no longer finite: so it costs nothing more, and ends as it would alone.
+    """
+
+    def __init__(
+        self, density: Density, rows: Rows, members: Sequence[Member], settings: Settings
+    ) -> None:
+        self.density, self.rows, self.settings = density, rows, settings
+        self.device = rows.targets.device
+        self.parameters = _initial(density, members, self.device)
+        self.optimizer = torch.optim.Adam(
+            self.parameters.values(), lr=settings.learning_rate, fused=True
+        )
+        self.lam = torch.tensor([member.lam for member in members], device=self.device)
+        self.batches = [
+            Batches(member.normals, member.anomalies, settings.batch_size, member.seed)
+            for member in members
+        ]
+        self.validation = _validation_sample(members).to(self.device)
+        self.active = torch.arange(len(members))
+        self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
+        self.best_value = torch.full((len(members),), -torch.inf)
+        self.best_epoch = torch.zeros(len(members), dtype=torch.int64)
+        self.curves: list[list[float]] = [[] for _ in members]
+
+    def epochs(self) -> Iterator[int]:
+        """Train, yielding the number of each epoch done, until no member may improve."""
+        step = 0
+        patience = self.settings.patience or self.settings.max_epochs
+        for epoch in range(1, self.settings.max_epochs + 1):
+            for slices in zip(*(batches.epoch() for batches in self.batches), strict=True):
+                normals, anomalies = zip(*slices, strict=True)
+                self._step(Sample.of(normals, anomalies).to(self.device), step)
+                step += 1
+            value = self._judge().cpu()
+            self._remember(epoch, value)
+            yield epoch
+            self._keep(value.isfinite() & (epoch - self.best_epoch[self.active] < patience))
+            if not len(self.active):
+                return
+
+    def _step(self, sample: Sample, step: int) -> None:
+        log_p = self._log_p(sample, step % self.density.n_passes)
+        value = objective(*sample.split(log_p), *sample.weights, self.lam)
+        self.optimizer.zero_grad()
+        # Members share no parameter, so one backward pass serves them all, and one that turns
+        # to NaN is alone with it.
+        (-value.sum()).backward()
+        self.optimizer.step()
+
+    def _log_p(self, sample: Sample, index: int) -> Float[Tensor, "m r"]:
+        """Return log p of each member's rows in one pass.
+
+        Cells without a value take their anchors from the normals of the sample itself.
+        """
+        n = sample.n_normals
+
+        def one(
+            parameters: Parameters, rows: Rows, weight: Float[Tensor, " r"]
+        ) -> Float[Tensor, " r"]:
+            terms: Terms = functional_call(self.density, parameters, (rows, index))
+            counted = (rows.observed & ~rows.outside)[:n] & (weight[:n, None] > 0)
+            cells = cell_terms(terms, rows, anchors(terms.value[:n], counted))
+            # Expected presence counts too: by surprises alone, knowing when cells are missing
+            # would gain nothing over the column's own rate, and would not be learned.
+            return (cells + terms.presence.clamp_min(0)).sum(-1)
+
+        return vmap(one)(self.parameters, self.rows.take(sample.index), sample.weight)
+
+    @torch.no_grad()
+    def _judge(self) -> Float[Tensor, " m"]:
+        passes = range(min(VALIDATION_PASSES, self.density.n_passes))
+        log_p = torch.stack([self._log_p(self.validation, i) for i in passes], -1)
+        normal, anomaly = self.validation.split(mean_over_passes(log_p))
+        return criterion(normal, anomaly, *self.validation.weights, name=self.settings.criterion)
+
+    def _remember(self, epoch: int, value: Float[Tensor, " m"]) -> None:
+        """Keep the members that are better than ever: NaN never is, and a tie is not."""
+        for i, v in zip(self.active.tolist(), value.tolist(), strict=True):
+            self.curves[i].append(v)
+        improved = value > self.best_value[self.active]
+        which = self.active[improved]
+        self.best_value[which], self.best_epoch[which] = value[improved], epoch
+        for name, p in self.parameters.items():
+            self.best[name][which] = p.detach()[improved]
+
+    def _keep(self, keep: Bool[Tensor, " m"]) -> None:
+        """Let the other members leave, with their share of the optimizer's state."""
+        if keep.all():
+            return
+        members = keep.nonzero().squeeze(-1)
+        for name, p in self.parameters.items():
+            state = self.optimizer.state.pop(p)
+            kept = p.detach()[members].requires_grad_()
+            self.optimizer.state[kept] = {
+                key: value[members] if value.ndim else value for key, value in state.items()
+            }
+            self.parameters[name] = kept
+        self.optimizer.param_groups[0]["params"] = list(self.parameters.values())
+        self.active, self.lam = self.active[members], self.lam[members]
+        self.validation = self.validation.take(members)
+        self.batches = [self.batches[i] for i in members.tolist()]
+
+    def trained(self) -> list[Trained]:
+        """Unstack the members at their best epochs."""
+        return [
+            Trained(
+                {name: p[i].clone() for name, p in self.best.items()},
+                int(self.best_epoch[i]),
+                tuple(curve),
+            )
+            for i, curve in enumerate(self.curves)
+        ]
+
+
+def _initial(density: Density, members: Sequence[Member], device: torch.device) -> Parameters:
+    """Stack the members' initial parameters; drawn on the CPU, so that devices agree."""
+    density.cpu()
+    states = []
+    for member in members:
+        density.reset(torch.Generator().manual_seed(member.seed))
+        states.append({name: p.detach().clone() for name, p in density.named_parameters()})
+    density.to(device)
+    return {
+        name: torch.stack([state[name] for state in states]).to(device).requires_grad_()
+        for name in states[0]
+    }
+
+
+def _validation_sample(members: Sequence[Member]) -> Sample:
+    normals = [
+        np.random.default_rng(member.seed).permutation(member.validation_normals)
+        for member in members
+    ]
+    return Sample.of(
+        [rows[:MAX_VALIDATION_NORMALS] for rows in normals],
+        [member.validation_anomalies for member in members],
+    )
+
+
+def criterion(
+    normal: Float[Tensor, "m n"],
+    anomaly: Float[Tensor, "m a"],
+    normal_weight: Float[Tensor, "m n"],
+    anomaly_weight: Float[Tensor, "m a"],
+    *,
+    name: Criterion,
+) -> Float[Tensor, " m"]:
+    """Judge members by log p of their validation rows; higher is better.
+
+    By AUC or its smooth version; by the likelihood of the normals where no anomaly is held back.
+    """
+    gap = likelihood_gap(normal, anomaly)
+    pairs = torch.sigmoid(gap) if name == "smooth_auc" else (torch.sign(gap) + 1) / 2
+    ranking = pair_mean(pairs, normal_weight, anomaly_weight)
+    likelihood = (normal * normal_weight).sum(-1) / normal_weight.sum(-1).clamp_min(1)
+    return torch.where(anomaly_weight.sum(-1) > 0, ranking, likelihood)

@@ -1,0 +1,20 @@
+import os
+
+import pytest
+from hypothesis import settings
+
+# Before torch is imported: on tensors as small as those of tests, threads only wait for each other,
+# and beside another busy process they wait ten times longer than they compute.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device")

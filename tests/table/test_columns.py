@@ -1,0 +1,330 @@
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fewlier.errors import FormatError, UserError
+from fewlier.table import CODINGS, Column, Kind, Schema, Table, infer_schema
+from fewlier.table.inference import is_strongly_skewed, looks_like_counts
+
+RNG = np.random.default_rng(0)
+LOGNORMAL = np.exp(2 * RNG.standard_normal(300))
+
+
+def column_of(values, override=None, dtype=None):
+    table = Table.of(pd.DataFrame({"x": pd.Series(values, dtype=dtype)}))
+    overrides = None if override is None else {"x": override}
+    return infer_schema(table, overrides).columns[0]
+
+
+def kind_of(values):
+    column = column_of(values)
+    assert column.coding is column.kind
+    return column.kind.value
+
+
+@pytest.mark.parametrize(
+    "values", [RNG.integers(1, 6, 100), [0] * 997 + [1, 2, 3], [7, 9, 12] * 10]
+)
+def test_integers_of_few_values_are_counts_scored_value_by_value(values):
+    column = column_of(values)
+    assert (column.kind, column.coding) == (Kind.COUNT, Kind.CATEGORY)
+    assert set(column.levels) == {str(value) for value in values}
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2, 3, 4, 5] * 9, np.arange(21).repeat(20), [-1, 0, 1] * 10, [0.5, 1, 2] * 10]
+)
+def test_integers_are_not_scored_by_value_if_many_rarely_met_negative_or_fractional(values):
+    assert column_of(values).coding is not Kind.CATEGORY
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (RNG.standard_normal(50), "real"),
+        ([0, 1, 1, 0], "binary"),
+        ([-1.5, 7, np.nan, 7], "binary"),
+        (RNG.poisson(4, 70), "count"),
+        ([1, 2, 3, 2, 1], "count"),
+        ([2, 3, 4, 3], "real"),  # counts start at 0 or 1
+        ([0, 1, 2, -1], "real"),
+        ([0, 0, 0, 500, 900], "real"),  # overdispersed
+        (LOGNORMAL, "positive"),
+        (np.floor(1e4 * LOGNORMAL), "positive"),
+        (-LOGNORMAL, "real"),
+        ([0, 1, 2e300, 1e300], "real"),
+        ([5, 5, 5], "real"),
+        ([np.nan, np.nan], "real"),
+        (["a", "b", "a", None], "category"),
+        ([True, False, True], "category"),
+    ],
+)
+def test_kinds_are_inferred_from_values(values, kind):
+    assert kind_of(values) == kind
+
+
+def test_a_binary_column_knows_its_low_and_high_value():
+    assert column_of([7, -1.5, 7]).levels == (-1.5, 7.0)
+
+
+def test_categories_are_ordered_by_frequency_then_alphabet():
+    assert column_of(["c", "b", "a", "b", "d", "d", None]).levels == ("b", "d", "a", "c")
+
+
+def test_counts_are_not_overdispersed_integers():
+    assert looks_like_counts(np.array([0.0, 1, 2, 3]))
+    assert not looks_like_counts(np.array([0.0, 1, 2.5]))
+    assert not looks_like_counts(np.array([0.0, 1, 90]))
+    assert not looks_like_counts(np.array([0.0, 1, 1e300]))
+
+
+def test_small_integers_are_never_strongly_skewed():
+    tail = np.array([0.0] * 100 + [1, 1000])
+    assert not is_strongly_skewed(tail)
+    assert is_strongly_skewed(tail + 0.5)
+    assert is_strongly_skewed(2 * tail)
+    assert not is_strongly_skewed(np.array([0.5, 1, 2, 3]))
+
+
+def test_a_text_column_of_mostly_distinct_values_is_refused():
+    with pytest.raises(UserError, match=r"Column 'x' must repeat .* 21 different .*leave it out"):
+        column_of([f"id{row}" for row in range(21)])
+
+
+def test_few_or_repeated_texts_are_accepted():
+    assert len(column_of([f"id{row}" for row in range(20)]).levels) == 20
+    assert len(column_of([f"id{row // 2}" for row in range(40)]).levels) == 20
+
+
+def test_a_text_column_declared_category_is_accepted_however_distinct():
+    assert len(column_of([f"id{row}" for row in range(30)], "category").levels) == 30
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(UserError, match="The training table must have rows; got 0"):
+        infer_schema(Table.of(np.zeros((0, 2))))
+
+
+def test_an_override_among_the_codings_of_a_kind_keeps_the_kind():
+    column = column_of([0, 1, 2, 1, 2, 2], "real")
+    assert (column.kind, column.coding, column.levels) == (Kind.COUNT, Kind.REAL, ())
+
+
+def test_a_count_coded_as_category_has_its_integers_as_levels():
+    column = column_of([0, 1, 2, 1, 2, 2], "category")
+    assert (column.kind, column.coding) == (Kind.COUNT, Kind.CATEGORY)
+    assert column.levels == ("2", "1", "0")
+
+
+def test_a_binary_coded_as_category_keeps_its_levels():
+    column = column_of([3, 5, 5], "category")
+    assert (column.kind, column.coding, column.levels) == (Kind.BINARY, Kind.CATEGORY, (3.0, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0, 0, 0, 500, 900], "count"),
+        ([2, 3, 4, 3], "positive"),
+        ([10115, 20095, 80331], "category"),
+        ([0, 0], "binary"),
+        ([0.5, 7], "positive"),
+    ],
+)
+def test_a_declared_kind_that_the_data_bear_out_replaces_the_inferred_one(values, kind):
+    column = column_of(values, kind)
+    assert (column.kind, column.coding) == (kind, kind)
+
+
+def test_a_declared_binary_that_shows_one_value_is_zero_or_one():
+    assert column_of([0, 0], "binary").levels == (0.0, 1.0)
+    assert column_of([np.nan], "binary").levels == (0.0, 1.0)
+
+
+def test_numbers_written_as_text_can_be_declared_numeric():
+    assert column_of(["1", "2.5", None, "-3"], "real") == Column("x", Kind.REAL, Kind.REAL)
+
+
+def test_one_override_for_all_applies_where_it_can():
+    frame = pd.DataFrame(
+        {"flag": [0, 1, 0], "sign": [-1, 1, 1], "n": [0, 1, 2], "r": [0.5, 1, 2], "t": list("aba")}
+    )
+    codings = {
+        kind: [column.coding.value for column in infer_schema(Table.of(frame), kind).columns]
+        for kind in ("real", "count", "category")
+    }
+    assert codings == {
+        "real": ["real", "real", "real", "real", "category"],
+        "count": ["count", "binary", "count", "real", "category"],
+        "category": ["category", "category", "category", "real", "category"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "message"),
+    [
+        (
+            [1, -1, 2, -2, -3],
+            "count",
+            "Column 'x' is declared 'count' but has 3 negative values (first at row 1). "
+            "Declare it 'real' or drop those rows.",
+        ),
+        ([1, 2, 2.5], "count", "declared 'count' but has 1 fractional value (first at row 2)."),
+        ([0.5, 1.5], "count", "declared 'count' but has 2 fractional values (first at row 0)."),
+        ([1, 2.5, -1], "positive", "declared 'positive' but has 1 negative value (first at row 2)"),
+        ([5, 1, 3, 3], "binary", "declared 'binary' but has 3 different values (a third at row 0)"),
+        ([5, 5], "binary", "declared 'binary' but has the value 5 only."),
+        (["1", "b"], "real", "'x' must hold numbers; got the text 'b' (first at row 1). Declare"),
+        (["1", "inf"], "real", "'x' must hold numbers; got the text 'inf' (first at row 1)."),
+    ],
+)
+def test_a_declared_kind_is_checked_against_the_data(values, kind, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        column_of(values, kind)
+
+
+def test_an_override_of_an_unknown_column_is_refused():
+    with pytest.raises(UserError, match=r"columns must be in the table; got 'y'. Choose from 'x0'"):
+        infer_schema(Table.of([[1]]), {"y": "real"})
+
+
+def test_an_override_by_an_unknown_kind_is_refused():
+    with pytest.raises(UserError, match=r"Column 'x0' must be declared one of 'real', .*'integer'"):
+        infer_schema(Table.of([[1]]), {"x0": "integer"})
+    with pytest.raises(UserError, match=r"Every column must be declared one of 'real', .*'text'"):
+        infer_schema(Table.of([[1]]), "text")
+
+
+def test_match_orders_columns_by_name():
+    schema = infer_schema(Table.of(pd.DataFrame({"a": [1, 2], "b": ["u", "v"]})))
+    matched = schema.match(Table.of(pd.DataFrame({"b": ["v"], "a": [3]})))
+    assert matched.names == ("a", "b")
+    assert matched.cells["b"].tolist() == ["v"]
+
+
+def test_match_names_missing_and_unexpected_columns():
+    schema = infer_schema(Table.of(pd.DataFrame({"a": [1], "b": [1], "c": [1]})))
+    table = Table.of(pd.DataFrame({"a": [1], "z": [1]}))
+    with pytest.raises(UserError, match=r"the 3 columns of .* without 'b', 'c' and with .* 'z'\."):
+        schema.match(table)
+
+
+def test_match_names_only_a_few_of_many_columns():
+    schema = infer_schema(Table.of(np.zeros((1, 2000))))
+    with pytest.raises(UserError, match=r"without 'x1', 'x2', 'x3', 'x4', 'x5' and 1994 more\."):
+        schema.match(Table.of(np.zeros((1, 1))))
+
+
+def test_match_reads_numbers_written_as_text():
+    schema = infer_schema(Table.of([[1.5], [2], [4]]))
+    cells = schema.match(Table.of([["3"], [None], [" 1e3 "]])).cells["x0"]
+    np.testing.assert_array_equal(cells, [3, np.nan, 1000])
+
+
+@pytest.mark.parametrize("text", ["high", "", "nan", "-inf"])
+def test_match_refuses_text_in_a_numeric_column(text):
+    schema = infer_schema(Table.of([[1.5], [2], [4]]))
+    message = f"Column 'x0' must hold numbers; got the text {text!r} (first at row 1). Correct"
+    with pytest.raises(UserError, match=re.escape(message)):
+        schema.match(Table.of([["3"], [text]]))
+
+
+def test_match_reads_numbers_as_categories():
+    schema = infer_schema(Table.of([["3"], ["2.5"], ["a"]]))
+    assert schema.match(Table.of([[3.0], [2.5], [np.nan]])).cells["x0"].tolist() == [
+        "3",
+        "2.5",
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "values"),
+    [
+        (Column("x", Kind.REAL, Kind.REAL), [-2, 0.5, np.nan], [-2, 0.5, np.nan]),
+        (Column("x", Kind.COUNT, Kind.COUNT), [3, -1, 0.5, np.nan], [3, np.nan, np.nan, np.nan]),
+        (Column("x", Kind.POSITIVE, Kind.POSITIVE), [0, 2.5, -1], [0, 2.5, np.nan]),
+        (Column("x", Kind.BINARY, Kind.BINARY, (2.0, 5.0)), [5, 2, 3, 9], [1, 0, np.nan, np.nan]),
+        (
+            Column("x", Kind.COUNT, Kind.CATEGORY, ("7", "0", "10")),
+            [0, 10, 7, 8],
+            [1, 2, 0, np.nan],
+        ),
+    ],
+)
+def test_values_are_nan_outside_the_domain(column, cells, values):
+    np.testing.assert_array_equal(column.values(np.array(cells, dtype=float)), values)
+
+
+def test_values_of_categories_are_their_positions():
+    column = Column("x", Kind.CATEGORY, Kind.CATEGORY, ("b", "a"))
+    cells = np.array(["a", "b", "new", None], dtype=object)
+    np.testing.assert_array_equal(column.values(cells), [1, 0, np.nan, np.nan])
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def column_fields(draw, name):
+    kind = draw(st.sampled_from(list(Kind)))
+    coding = draw(st.sampled_from(sorted(CODINGS[kind])))
+    levels = ()
+    if kind is Kind.BINARY:
+        levels = tuple(sorted(draw(st.lists(numbers, min_size=2, max_size=2, unique=True))))
+    elif kind is Kind.COUNT and coding is Kind.CATEGORY:
+        counts = st.lists(st.integers(0, 10**9), min_size=1, max_size=9, unique=True)
+        levels = tuple(map(str, draw(counts)))
+    elif coding is Kind.CATEGORY:
+        levels = tuple(draw(st.lists(st.text(), max_size=9, unique=True)))
+    # Not a Column: its run-time type check draws random numbers, which hypothesis must not see.
+    return name, kind, coding, levels
+
+
+@given(
+    st.lists(st.text(), min_size=1, max_size=5, unique=True).flatmap(
+        lambda names: st.tuples(*map(column_fields, names))
+    )
+)
+def test_a_schema_survives_json(drawn):
+    schema = Schema(tuple(Column(*fields) for fields in drawn))
+    assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
+
+
+GOOD = {"name": "x", "kind": "count", "coding": "real", "levels": []}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({}, "A schema must be a list of columns; got dict"),
+        ([], "A schema must be a list of columns"),
+        (["x"], "A column must be a record of .*; got str"),
+        ([{"name": "x"}], r"A column must be a record of .*; got \['name'\]"),
+        ([GOOD | {"more": 1}], "A column must be a record of"),
+        ([GOOD | {"name": 1}], "The name of a column must be text; got 1"),
+        ([GOOD | {"kind": "odd"}], "'x' must have a known kind and a coding of that kind"),
+        ([GOOD | {"kind": ["real"]}], "'x' must have a known kind"),
+        ([GOOD | {"coding": {}}], "'x' must have a known kind"),
+        ([GOOD | {"kind": "real", "coding": "count"}], "got 'real' and 'count'"),
+        ([GOOD | {"levels": None}], "levels of column 'x' must be all text or all finite numbers"),
+        ([GOOD | {"levels": ["a", 1.0]}], "must be all text or all finite numbers"),
+        ([GOOD | {"levels": [True]}], "must be all text or all finite numbers"),
+        ([GOOD | {"levels": [float("nan")]}], "must be all text or all finite numbers"),
+        ([GOOD | {"levels": ["a"]}], r"levels of column 'x' must fit 'count' .*; got \['a'\]"),
+        ([GOOD | {"coding": "category"}], "must fit 'count' coded as 'category'"),
+        ([GOOD | {"coding": "category", "levels": ["1.5"]}], "must fit 'count' coded as 'cat"),
+        ([GOOD | {"kind": "binary", "levels": [1.0, 0.0]}], "must fit 'binary' coded as 'real'"),
+        ([GOOD | {"kind": "binary", "levels": [1.0]}], "must fit 'binary' coded as 'real'"),
+        ([{"name": "x", "kind": "category", "coding": "category", "levels": ["a", "a"]}], "fit"),
+        ([GOOD, GOOD], "The columns of a schema must have different names"),
+    ],
+)
+def test_a_damaged_schema_is_refused(data, message):
+    with pytest.raises(FormatError, match=message):
+        Schema.from_json(data)

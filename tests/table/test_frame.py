@@ -1,0 +1,284 @@
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from fewlier.errors import FewlierError, UserError
+from fewlier.table import Table
+from fewlier.table.frame import missing, number_text
+
+DATE = dt.date(2024, 5, 1)
+
+
+def cells_of(data, name="x"):
+    return Table.of(data).cells[name].tolist()
+
+
+def pandas_column(values, dtype=None):
+    return pd.DataFrame({"x": pd.Series(values, dtype=dtype)})
+
+
+def test_a_user_error_is_a_value_error_and_a_fewlier_error():
+    assert issubclass(UserError, ValueError)
+    assert issubclass(UserError, FewlierError)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pandas_column([1, None, 3], "float32"),
+        pandas_column([1, None, 3], "Int64"),
+        pandas_column([1, None, 3], "UInt8"),
+        pandas_column([1, None, 3], "Float64"),
+        pandas_column([1, None, 3], "int64[pyarrow]"),
+        pandas_column([1, None, np.int8(3)], object),
+        pandas_column([1, pd.NA, 3.0], object),
+        pandas_column([Decimal(1), Decimal("nan"), Decimal(3)], object),
+        pl.DataFrame({"x": [1, None, 3]}),
+        pl.DataFrame({"x": [1.0, float("nan"), 3.0]}),
+        pl.DataFrame({"x": pl.Series([1, None, 3], dtype=pl.UInt64)}),
+        pl.DataFrame({"x": pl.Series([Decimal(1), None, Decimal(3)])}),
+        pa.table({"x": pa.array([1, None, 3], pa.float16())}),
+        pa.table({"x": pa.array([Decimal(1), None, Decimal(3)])}),
+    ],
+)
+def test_every_numeric_dtype_becomes_float64_with_nan_for_missing(frame):
+    cells = Table.of(frame).cells["x"]
+    assert cells.dtype == np.float64
+    np.testing.assert_array_equal(cells, [1.0, np.nan, 3.0])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pandas_column(["a", None, "b"]),
+        pandas_column(["a", np.nan, "b"], object),
+        pandas_column(["a", pd.NA, np.str_("b")], object),
+        pandas_column(["a", None, "b"], "category"),
+        pandas_column(["a", None, "b"], pd.ArrowDtype(pa.string())),
+        pl.DataFrame({"x": ["a", None, "b"]}),
+        pl.DataFrame({"x": pl.Series(["a", None, "b"], dtype=pl.Categorical)}),
+        pl.DataFrame({"x": pl.Series(["a", None, "b"], dtype=pl.Enum(["a", "b"]))}),
+        pa.table({"x": ["a", None, "b"]}),
+        pa.table({"x": pa.array(["a", None, "b"]).dictionary_encode()}),
+    ],
+)
+def test_every_text_dtype_becomes_str_with_none_for_missing(frame):
+    cells = Table.of(frame).cells["x"]
+    assert cells.dtype == object
+    assert cells.tolist() == ["a", None, "b"]
+    assert {type(cell) for cell in cells} == {str, type(None)}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pandas_column([True, None, False], "boolean"),
+        pandas_column([True, None, False], object),
+        pandas_column([np.True_, np.nan, np.False_], object),
+        pl.DataFrame({"x": [True, None, False]}),
+        pa.table({"x": [True, None, False]}),
+    ],
+)
+def test_booleans_become_the_texts_true_and_false(frame):
+    assert cells_of(frame) == ["True", None, "False"]
+
+
+def test_a_boolean_array_becomes_text():
+    assert cells_of(np.array([[True], [False]]), "x0") == ["True", "False"]
+
+
+def test_numeric_categories_are_labels():
+    assert cells_of(pandas_column([3, None, 1], "category")) == ["3", None, "1"]
+    assert cells_of(pandas_column([3.0, 1.5], "category")) == ["3", "1.5"]
+
+
+def test_a_column_mixing_text_and_numbers_becomes_text():
+    mixed = [1, 2.0, 2.5, "a", None, True, np.float32(4)]
+    assert cells_of(pandas_column(mixed, object)) == ["1", "2", "2.5", "a", None, "True", "4"]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pandas_column([None, None], object),
+        pandas_column([None, None], "category"),
+        pandas_column([pd.NaT, pd.NA], object),
+        pl.DataFrame({"x": [None, None]}),
+        pa.table({"x": pa.nulls(2)}),
+    ],
+)
+def test_a_column_missing_everywhere_is_numeric_whatever_its_dtype(frame):
+    cells = Table.of(frame).cells["x"]
+    assert cells.dtype == np.float64
+    assert np.isnan(cells).all()
+
+
+def test_columns_of_arrays_are_named_by_position():
+    assert Table.of(np.zeros((2, 3))).names == ("x0", "x1", "x2")
+
+
+def test_a_list_of_rows_keeps_numbers_beside_text():
+    table = Table.of([[1, "a"], (2.5, None)])
+    assert table.cells["x0"].tolist() == [1.0, 2.5]
+    assert table.cells["x1"].tolist() == ["a", None]
+
+
+def test_an_object_array_may_hold_numbers_text_and_pandas_na():
+    table = Table.of(np.array([[1, "a"], [pd.NA, None]], dtype=object))
+    np.testing.assert_array_equal(table.cells["x0"], [1.0, np.nan])
+    assert table.cells["x1"].tolist() == ["a", None]
+
+
+def test_a_text_array_becomes_text():
+    assert cells_of(np.array([["1"], ["b"]]), "x0") == ["1", "b"]
+
+
+def test_anything_numpy_understands_is_accepted():
+    class Lookalike:
+        def __array__(self, dtype=None, copy=None):
+            return np.ones((2, 1), dtype=dtype)
+
+    assert cells_of(Lookalike(), "x0") == [1.0, 1.0]
+
+
+def test_column_names_become_text():
+    assert Table.of(pd.DataFrame([[1, 2]], columns=[0, ("a", 1)])).names == ("0", "('a', 1)")
+
+
+def test_numeric_columns_are_contiguous():
+    table = Table.of(np.zeros((4, 3)))
+    assert all(cells.flags.c_contiguous for cells in table.cells.values())
+
+
+def test_two_thousand_columns_are_read():
+    table = Table.of(pd.DataFrame(np.zeros((3, 2000))))
+    assert len(table.names) == 2000
+    assert table.n_rows == 3
+
+
+def test_take_accepts_positions_and_masks():
+    table = Table.of([[1, "a"], [2, "b"], [3, "c"]])
+    for rows in (np.array([2, 0]), np.array([True, False, True])):
+        taken = table.take(rows)
+        assert taken.n_rows == 2
+        assert sorted(taken.cells["x1"]) == ["a", "c"]
+
+
+def test_select_returns_columns_in_the_order_asked():
+    table = Table.of(pd.DataFrame({"a": [1], "b": [2], "c": [3]}))
+    assert table.select(["c", "a"]).names == ("c", "a")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pandas_column(pd.to_datetime(["2024-05-01"])),
+        pandas_column(pd.to_timedelta([1], unit="h")),
+        pandas_column([None, DATE], object),
+        pl.DataFrame({"x": [DATE]}),
+        pl.DataFrame({"x": [dt.time(12)]}),
+        pa.table({"x": [dt.datetime(2024, 5, 1)]}),
+    ],
+)
+def test_dates_and_times_are_refused_with_advice(frame):
+    with pytest.raises(UserError, match=r"Column 'x' must hold .*dates or times.*days since a"):
+        Table.of(frame)
+
+
+def test_a_date_array_is_refused():
+    with pytest.raises(UserError, match="Column 'x0' must hold numbers or text; got dates"):
+        Table.of(np.array([["2024-05-01"]], dtype="datetime64[ns]"))
+
+
+def test_a_date_among_objects_is_located():
+    with pytest.raises(UserError, match=r"date \(first at row 1\)"):
+        Table.of(pandas_column([None, DATE], object))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pandas_column([[1], [2, 3]], object),
+        pandas_column([{"a": 1}], object),
+        pandas_column(pd.period_range("2024", periods=2, freq="D")),
+        pl.DataFrame({"x": [[1], [2]]}),
+        pl.DataFrame({"x": [{"a": 1}]}),
+        pl.DataFrame({"x": [b"a"]}),
+        pa.table({"x": [[1], [2]]}),
+    ],
+)
+def test_nested_and_other_types_are_refused(frame):
+    with pytest.raises(
+        UserError, match=r"Column 'x' must hold numbers or text; got .*first at row"
+    ):
+        Table.of(frame)
+
+
+@pytest.mark.parametrize(
+    "frame", [pandas_column([1, np.inf, -np.inf]), pandas_column([1, np.inf, -np.inf], object)]
+)
+def test_infinities_are_refused_and_located(frame):
+    with pytest.raises(UserError, match=r"'x' must hold finite .* 2 infinite \(first at row 1\)"):
+        Table.of(frame)
+
+
+def test_an_integer_beyond_float64_is_refused():
+    with pytest.raises(UserError, match="Column 'x' must hold finite numbers; got an integer bey"):
+        Table.of(pandas_column([10**400], object))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        pd.DataFrame([[1, 2]], columns=[0, "0"]),
+        pa.table([[1], [2]], names=["a", "a"]),
+    ],
+)
+def test_repeated_column_names_are_refused(frame):
+    with pytest.raises(UserError, match=r"names must be unique; got '(a|0)' 2 times. Rename"):
+        Table.of(frame)
+
+
+@pytest.mark.parametrize("data", [np.zeros((12, 0)), pd.DataFrame(index=range(12))])
+def test_a_table_without_columns_is_refused(data):
+    with pytest.raises(UserError, match=r"0 feature\(s\) \(shape=\(12, 0\)\) while a minimum of 1"):
+        Table.of(data)
+
+
+@pytest.mark.parametrize(
+    "data", [np.zeros(3), [1, 2], pd.Series([1, 2]), np.zeros((1, 1, 1)), [[1, 2], [3]], 5]
+)
+def test_what_is_not_two_dimensional_is_refused(data):
+    with pytest.raises(UserError, match=r"DataFrame or a 2-D array; got .*Reshape your data"):
+        Table.of(data)
+
+
+def test_sparse_matrices_are_refused():
+    with pytest.raises(UserError, match=r"must be dense; got a sparse csr_matrix.*toarray"):
+        Table.of(sparse.csr_matrix(np.eye(2)))
+
+
+@pytest.mark.parametrize("data", [np.array([[1j]]), pd.DataFrame({"x0": [1j]})])
+def test_complex_numbers_are_refused(data):
+    with pytest.raises(UserError, match="Complex data not supported: column 'x0' must hold real"):
+        Table.of(data)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(3.0, "3"), (-0.0, "0"), (2.5, "2.5"), (-7.0, "-7"), (1e16, "1e+16"), (0.1, "0.1")],
+)
+def test_numbers_are_written_as_in_text_files(number, text):
+    assert number_text(number) == text
+
+
+def test_missing_marks_nan_and_none():
+    assert missing(np.array([1.0, np.nan])).tolist() == [False, True]
+    assert missing(np.array(["a", None], dtype=object)).tolist() == [False, True]
