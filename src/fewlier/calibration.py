@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import final
 
 import numpy as np
@@ -41,13 +42,14 @@ class Calibration:
         The conformal quantile: of m held-back normals at most floor(rate (m + 1)) - 1 lie above.
         With m < 1 / rate - 1 the smallest attainable rate, 1 / (m + 1), is used.
         """
-        _check_share("false_alarm_rate", rate)
-        above = max(math.floor(rate * (len(self.normal_scores) + 1) + 1e-9), 1)
+        check_share("false_alarm_rate", rate)
+        n = len(self.normal_scores)
+        above = min(max(math.floor(rate * (n + 1) + 1e-9), 1), n)
         return replace(self, threshold=float(self.normal_scores[-above]))
 
     def at_contamination(self, share: float) -> "Calibration":
         """Move the threshold so that this share of the training rows lies above it."""
-        _check_share("contamination", share)
+        check_share("contamination", share)
         return replace(self, threshold=float(np.quantile(self.training_scores, 1 - share)))
 
     @property
@@ -72,6 +74,7 @@ class Calibration:
         return 1 / (1 + np.exp(-np.clip(z, -700, 700)))
 
 
-def _check_share(name: str, value: float) -> None:
-    if not 0 < value < 1:
+def check_share(name: str, value: float) -> None:
+    """Refuse a number that is no share of rows."""
+    if not isinstance(value, Real) or not 0 < value < 1:
         raise UserError(f"{name!r} must be a share between 0 and 1; got {value!r}.")

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal, final
 
 import numpy as np
@@ -19,7 +20,7 @@ from fewlier.parameters import read_recipe, read_schema
 from fewlier.planning import make_plan, plan_with_validation
 from fewlier.selection import Selection
 from fewlier.summary import summarise, unit_of
-from fewlier.table import Table
+from fewlier.table import Schema, Table
 from fewlier.table.labels import read_labels
 from fewlier.training import OnEpoch, no_news
 
@@ -59,7 +60,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     n_orderings, n_masks : int
         Orderings of the columns, and hidden masks, that the density averages over.
     max_epochs, patience : int, int or None
-        Training stops for a member whose validation criterion has not improved for `patience`
+        A member stops training when its validation criterion has not improved for `patience`
         epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch is at
         most 100 batches; on larger tables each is a fresh sample.
     batch_size : int
@@ -167,9 +168,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         if validation is None:
             plan = make_plan(schema, *training, recipe.selection, seed)
         else:
-            held = schema.match(Table.of(validation[0]))
-            held_labels = read_labels(validation[1], held.n_rows)
-            plan = plan_with_validation(schema, training, (held, held_labels), seed)
+            held = _read_validation(validation, schema)
+            plan = plan_with_validation(schema, training, held, seed)
         ((model, history),) = fit_models([plan], recipe, on_epoch)
         self._plan = plan
         self.history_ = history
@@ -248,6 +248,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         elif contamination is not None:
             calibration = model.calibration.at_contamination(contamination)
         self.model_ = model.with_calibration(calibration)
+        if hasattr(self, "summary_"):
+            self.summary_ = replace(self.summary_, threshold=calibration.threshold)
         return self
 
     @property
@@ -320,6 +322,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[np.int8]]:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise UserError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
+    table = schema.match(Table.of(pair[0]))
+    return table, read_labels(pair[1], table.n_rows)
 
 
 def _has_names(X: object) -> bool:

@@ -14,7 +14,14 @@ from fewlier.conditionals.joint import Anchors, Joint, Rows
 from fewlier.densities import DENSITIES
 from fewlier.densities.base import Architecture, Density, mean_over_passes
 from fewlier.errors import UserError
-from fewlier.model import FittedMember, FittedModel, costs, member_terms, pass_anchors
+from fewlier.model import (
+    FittedMember,
+    FittedModel,
+    column_costs,
+    member_terms,
+    pass_anchors,
+    total_cost,
+)
 from fewlier.planning import Plan
 from fewlier.sampling import IntArray
 from fewlier.selection import Selection, average, best, equal
@@ -187,7 +194,8 @@ def _judged(
     anchors = pass_anchors(density, trained.parameters, validation)
     normal = member_terms(density, trained.parameters, anchors, validation)
     anomaly = member_terms(density, trained.parameters, anchors, rows(member.validation_anomalies))
-    cost = costs(normal, recipe.selection)
+    columns, _ = column_costs(normal, recipe.selection)
+    spread = float(total_cost(normal, recipe.selection).std())
     log_p = [mean_over_passes(terms.double().sum(-1).T)[None] for terms in (normal, anomaly)]
     weights = [torch.ones_like(x) for x in log_p]
     value = criterion(log_p[0], log_p[1], weights[0], weights[1], name=recipe.settings.criterion)
@@ -196,8 +204,9 @@ def _judged(
         member,
         trained,
         anchors,
-        cost.columns.mean(0),
-        max(float(cost.total.std()), 1e-6),
+        columns.mean(0),
+        # One row, or rows all alike, have no spread: the unit is then a nat.
+        1.0 if spread < 1e-6 else spread,
         float(value),
     )
 

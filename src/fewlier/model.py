@@ -21,7 +21,7 @@ from fewlier.training import Parameters
 
 # Rows are scored in chunks padded to one size, so that a row's arithmetic, bit for bit, does not
 # depend on its neighbours. On a CPU the intermediate results of a chunk stay in the cache.
-CHUNK = {"cpu": 256, "cuda": 8192}
+CHUNK = {"cpu": 1024, "cuda": 8192}
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,40 +55,34 @@ class FittedMember:
     scale: float
 
 
-@final
-@dataclass(frozen=True)
-class Costs:
-    """What rows cost a member, in nats: `columns` (n, d) and `remainder` (n,) add up to it."""
+def total_cost(terms: Float[Tensor, "o n d"], selection: Selection) -> Floats:
+    r"""Combine the passes of one member into what each row costs it, in nats, shape (n,).
 
-    columns: Floats
-    remainder: Floats
-
-    @property
-    def total(self) -> Floats:
-        """The whole cost, shape (n,)."""
-        total: Floats = self.columns.sum(-1) + self.remainder
-        return total
+    `best`: -log p(x) with p the mean of the passes' densities. `average`: the mean of the passes'
+    -log p_o(x), which is no density, but ranks better (docs/METHOD.md).
+    """
+    log_p = terms.double().sum(-1)  # (o, n)
+    total = log_p.mean(0) if selection == "average" else mean_over_passes(log_p.T)
+    cost: Floats = -total.cpu().numpy()
+    return cost
 
 
-def costs(terms: Float[Tensor, "o n d"], selection: Selection) -> Costs:
-    r"""Combine the passes of one member.
+def column_costs(terms: Float[Tensor, "o n d"], selection: Selection) -> tuple[Floats, Floats]:
+    r"""Split the total cost of rows into columns, shape (n, d), and a remainder, shape (n,).
 
-    `best`: -log p(x) with p the mean of the passes' densities. Its columns are the passes' terms
-    weighted by their responsibilities r_o = p_o / sum p; what is left, log O - H(r), lies between
-    0 and log O. `average`: the mean of the passes' -log p_o, whose columns leave no remainder; it
-    is no density, but ranks better (docs/METHOD.md).
+    `best`: the columns are the passes' terms weighted by their responsibilities
+    r_o = p_o / sum p; what is left, log O - H(r), lies between 0 and log O. `average`: the
+    columns are the passes' mean terms and leave no remainder.
     """
     terms = terms.double()
-    n_passes = len(terms)
     if selection == "average":
         columns = -terms.mean(0)
         remainder = torch.zeros_like(columns[:, 0])
     else:
-        log_p = terms.sum(-1)  # (o, n)
-        share = torch.softmax(log_p, 0)
+        share = torch.softmax(terms.sum(-1), 0)  # (o, n)
         columns = -(share.unsqueeze(-1) * terms).sum(0)
-        remainder = np.log(n_passes) + torch.special.xlogy(share, share).sum(0)
-    return Costs(columns.cpu().numpy(), remainder.cpu().numpy())
+        remainder = np.log(len(terms)) + torch.special.xlogy(share, share).sum(0)
+    return columns.cpu().numpy(), remainder.cpu().numpy()
 
 
 def pass_anchors(density: Density, parameters: Parameters, rows: Rows) -> Anchors:
@@ -155,34 +149,34 @@ class FittedModel:
 
         With `folds`, by the members of these folds alone, their weights rescaled to sum to one.
         """
-        contributions, remainder = self.contributions(encoded, folds)
-        score: Floats = self.baseline + contributions.sum(-1) + remainder
-        return score
-
-    def contributions(
-        self, encoded: Encoded, folds: Sequence[int] | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return what each column adds to the score, shape (n, d), and the remainder (n,)."""
-        members = [m for m in self.members if folds is None or m.fold in folds]
-        total = sum(member.weight for member in members)
-        parts = []
+        factors = self._factors(folds)
+        parts = [np.empty(0)]  # a table may have no row
         for rows, n in self._chunks(encoded):
-            columns, remainder = np.zeros(rows.targets.shape), np.zeros(len(rows.targets))
-            for member in members:
-                factor = member.weight / member.scale / total
-                cost = costs(self._terms(member, rows), self.selection)
-                columns += factor * (cost.columns - member.centre)
-                remainder += factor * cost.remainder
-            parts.append((columns[:n], remainder[:n]))
-        return (
-            np.concatenate([columns for columns, _ in parts]),
-            np.concatenate([remainder for _, remainder in parts]),
-        )
+            score = np.full(len(rows.targets), self.baseline)
+            for member, factor in factors:
+                cost = total_cost(self._terms(member, rows), self.selection)
+                score += factor * (cost - member.centre.sum())
+            parts.append(score[:n])
+        return np.concatenate(parts)
+
+    def contributions(self, encoded: Encoded) -> tuple[Floats, Floats]:
+        """Return what each column adds to the score, shape (n, d), and the remainder (n,)."""
+        columns = [np.empty((0, self.encoder.n_columns))]
+        remainders = [np.empty(0)]
+        for rows, n in self._chunks(encoded):
+            parts, remainder = np.zeros(rows.targets.shape), np.zeros(len(rows.targets))
+            for member, factor in self._factors(None):
+                cost, rest = column_costs(self._terms(member, rows), self.selection)
+                parts += factor * (cost - member.centre)
+                remainder += factor * rest
+            columns.append(parts[:n])
+            remainders.append(remainder[:n])
+        return np.concatenate(columns), np.concatenate(remainders)
 
     def log_density(self, encoded: Encoded) -> Floats:
         """Return log sum_m weight_m p_m(x), each p_m the mean of its passes' densities."""
         log_weight = torch.tensor([m.weight for m in self.members], dtype=torch.float64).log()
-        parts = []
+        parts = [np.empty(0)]
         for rows, n in self._chunks(encoded):
             log_p = torch.stack(
                 [
@@ -197,6 +191,12 @@ class FittedModel:
     def with_calibration(self, calibration: Calibration) -> "FittedModel":
         """Return the same model with another threshold."""
         return replace(self, calibration=calibration)
+
+    def _factors(self, folds: Sequence[int] | None) -> list[tuple[FittedMember, float]]:
+        """Return the members of some folds, or all, with what a nat of each adds to the score."""
+        members = [m for m in self.members if folds is None or m.fold in folds]
+        total = sum(member.weight for member in members)
+        return [(member, member.weight / member.scale / total) for member in members]
 
     def _terms(self, member: FittedMember, rows: Rows) -> Float[Tensor, "o n d"]:
         return member_terms(self.density, member.parameters, member.anchors, rows)

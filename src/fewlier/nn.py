@@ -78,11 +78,14 @@ class MaskedMLP(nn.Module):
         self.biases[-1].copy_(output_bias)
 
     def forward(
-        self, x: Float[Tensor, "n i"], masks: Sequence[Float[Tensor, "_ _"]]
-    ) -> Float[Tensor, "n o"]:
-        """Map rows to outputs, each weight multiplied by its mask."""
+        self, x: Float[Tensor, "*m n i"], masks: Sequence[Float[Tensor, "_ _"]]
+    ) -> Float[Tensor, "*m n o"]:
+        """Map rows to outputs, each weight multiplied by its mask.
+
+        The weights, too, may have leading axes m: a stack of networks, each with its own rows.
+        """
         last = len(masks) - 1
         for layer, mask in enumerate(masks):
-            x = x @ (self.weights[layer] * mask) + self.biases[layer]
+            x = x @ (self.weights[layer] * mask) + self.biases[layer].unsqueeze(-2)
             x = x if layer == last else torch.relu(x)
         return x

@@ -1,11 +1,13 @@
 """What the parameters of a detector mean: checked, and turned into a recipe and a schema."""
 
-from collections.abc import Mapping
-from numbers import Integral
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 import torch
 
+from fewlier.calibration import check_share
 from fewlier.conditionals import CONDITIONALS
 from fewlier.densities import DENSITIES
 from fewlier.densities.base import Architecture
@@ -20,18 +22,19 @@ _COUNTS = ("n_components", "n_orderings", "n_masks", "max_epochs", "batch_size")
 def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     """Check the parameters of an `AnomalyDetector` and say how it is to be fitted."""
     density, selection = parameters["density"], parameters["selection"]
-    lambdas, hidden = tuple(parameters["lambdas"]), tuple(parameters["hidden"])
+    lambdas, hidden = (_read_sequence(name, parameters[name]) for name in ("lambdas", "hidden"))
     patience, rate = parameters["patience"], parameters["learning_rate"]
     _check("density", density, density in DENSITIES, f"one of {sorted(DENSITIES)}")
     _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
-    are_finite = len(lambdas) > 0 and all(0 <= lam < float("inf") for lam in lambdas)
+    are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
     _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
     _check("hidden", hidden, all(map(_is_positive, hidden)), "positive integers")
     for name in _COUNTS:
         _check(name, parameters[name], _is_positive(parameters[name]), "a positive integer")
     is_patience = patience is None or _is_positive(patience)
     _check("patience", patience, is_patience, "a positive integer or None")
-    _check("learning_rate", rate, rate > 0, "a positive number")
+    _check("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
+    check_share("false_alarm_rate", parameters["false_alarm_rate"])
     return Recipe(
         density,
         selection,
@@ -55,6 +58,8 @@ def read_schema(parameters: Mapping[str, Any], table: Table) -> Schema:
     conditionals = parameters["conditionals"]
     if not conditionals:
         return schema
+    is_mapping = isinstance(conditionals, Mapping)
+    _check("conditionals", conditionals, is_mapping, "a mapping of columns or kinds")
     known = {*schema.names, *(kind.value for kind in Kind)}
     for key, name in conditionals.items():
         _check("conditionals", key, key in known, "named by columns or kinds")
@@ -72,6 +77,16 @@ def _read_device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("device='cuda' needs a GPU that torch can use; got none. Use 'auto'.")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def _read_sequence(name: str, value: Iterable[Any]) -> tuple[Any, ...]:
+    is_sequence = isinstance(value, Iterable) and not isinstance(value, str)
+    _check(name, value, is_sequence, "a sequence of numbers")
+    return tuple(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 def _is_positive(value: object) -> bool:

@@ -98,7 +98,8 @@ def plan_with_validation(
     """Plan a fit whose validation rows the user has chosen: nothing is split off."""
     table, labels = training
     normals, anomalies = _by_label(labels)
-    own_normals, own_anomalies = (rows + table.n_rows for rows in _by_label(validation[1]))
+    own = _by_label(validation[1], "Validation")
+    own_normals, own_anomalies = (rows + table.n_rows for rows in own)
     encoder = Encoder.fit(schema, table.take(normals))
     cells = {
         name: np.concatenate([table.cells[name], validation[0].cells[name]])
@@ -110,13 +111,15 @@ def plan_with_validation(
     return Plan(encoder, encoded, (fold,), seed, REUSED, notes)
 
 
-def _by_label(labels: Labels) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _by_label(
+    labels: Labels, what: str = "A fit"
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the row numbers of normals, unlabelled rows among them, and of anomalies."""
     normals, anomalies = np.flatnonzero(labels != ANOMALY), np.flatnonzero(labels == ANOMALY)
     if len(labels) < 2 or not len(normals):
         rows = "1 sample" if len(labels) == 1 else f"{len(labels)} rows"
         raise UserError(
-            f"A fit needs 2 rows, and one that is not labelled an anomaly; got {rows}, "
+            f"{what} needs 2 rows, and one that is not labelled an anomaly; got {rows}, "
             f"{len(anomalies)} of the class 1. Add normal or unlabelled rows."
         )
     return normals, anomalies

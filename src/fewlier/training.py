@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 
 from fewlier.conditionals.joint import Rows, Terms, anchors, cell_terms
 from fewlier.densities.base import Density, mean_over_passes
@@ -137,6 +137,7 @@ class _Stack:
     ) -> None:
         self.density, self.rows, self.settings = density, rows, settings
         self.device = rows.targets.device
+        self.is_complete = bool((rows.observed & ~rows.outside).all())
         self.parameters = _initial(density, members, self.device)
         self.optimizer = torch.optim.Adam(
             self.parameters.values(), lr=settings.learning_rate, fused=True
@@ -184,18 +185,15 @@ class _Stack:
         Cells without a value take their anchors from the normals of the sample itself.
         """
         n = sample.n_normals
-
-        def one(
-            parameters: Parameters, rows: Rows, weight: Float[Tensor, " r"]
-        ) -> Float[Tensor, " r"]:
-            terms: Terms = functional_call(self.density, parameters, (rows, index))
-            counted = (rows.observed & ~rows.outside)[:n] & (weight[:n, None] > 0)
-            cells = cell_terms(terms, rows, anchors(terms.value[:n], counted))
-            # Expected presence counts too: by surprises alone, knowing when cells are missing
-            # would gain nothing over the column's own rate, and would not be learned.
-            return (cells + terms.presence.clamp_min(0)).sum(-1)
-
-        return vmap(one)(self.parameters, self.rows.take(sample.index), sample.weight)
+        rows = self.rows.take(sample.index)
+        terms: Terms = functional_call(self.density, self.parameters, (rows, index))
+        if self.is_complete:  # the common case, and faster
+            return terms.value.sum(-1)
+        counted = (rows.observed & ~rows.outside) & (sample.weight.unsqueeze(-1) > 0)
+        cells = cell_terms(terms, rows, anchors(terms.value[:, :n], counted[:, :n]))
+        # Expected presence counts too: by surprises alone, knowing when cells are missing would
+        # gain nothing over the column's own rate, and would not be learned.
+        return (cells + terms.presence.clamp_min(0)).sum(-1)
 
     @torch.no_grad()
     def _judge(self) -> Float[Tensor, " m"]:
@@ -281,7 +279,9 @@ def criterion(
     By AUC or its smooth version; by the likelihood of the normals where no anomaly is held back.
     """
     gap = likelihood_gap(normal, anomaly)
-    pairs = torch.sigmoid(gap) if name == "smooth_auc" else (torch.sign(gap) + 1) / 2
+    # The sign of NaN is 0 in torch: a member gone astray would have an AUC of 1/2.
+    steps = torch.where(gap.isnan(), gap, (torch.sign(gap) + 1) / 2)
+    pairs = torch.sigmoid(gap) if name == "smooth_auc" else steps
     ranking = pair_mean(pairs, normal_weight, anomaly_weight)
     likelihood = (normal * normal_weight).sum(-1) / normal_weight.sum(-1).clamp_min(1)
     return torch.where(anomaly_weight.sum(-1) > 0, ranking, likelihood)

@@ -263,7 +263,7 @@ def test_counts_and_amounts_start_at_the_mean_of_their_column(name):
     x = column_by_column(points)
     mass = conditional.log_prob(conditional.initial().double().expand(len(x), -1, -1), x).exp()
     mean = torch.tensor(weights) @ (x * mass)
-    share = 0.5 if name == "gamma" else 1.0  # half of the initial mass of a gamma is at zero
+    share = 1 / (1 + np.exp(-3)) if name == "gamma" else 1.0  # the rest of a gamma is at zero
     torch.testing.assert_close(mean, share * torch.tensor([0.5, 1, 3, 20], dtype=torch.float64))
 
 

@@ -16,6 +16,8 @@ from fewlier.table.columns import Kind
 # training data ever ask for, and far from where lgamma or exp lose their digits.
 LARGEST_LOG_SHAPE = math.log(50.0)
 LARGEST_LOG_MEAN = 15.0
+# A twentieth: where training has no zero, a zero should not need many epochs to be odd.
+INITIAL_ZERO_LOG_ODDS = -3.0
 # A value many orders of magnitude above its column would leave float32, which ends near 3e38.
 LOWEST_LOG_DENSITY = -1e30
 
@@ -44,8 +46,9 @@ class Gamma(Conditional):
         return 3
 
     def initial(self) -> Float[Tensor, "p d"]:
-        """Start as an exponential distribution with the column's mean."""
-        return torch.zeros(3, len(self.mean), device=self.mean.device)
+        """Start as an exponential distribution with the column's mean, and few zeros."""
+        start = torch.tensor([INITIAL_ZERO_LOG_ODDS, 0.0, 0.0])
+        return start[:, None].expand(-1, len(self.mean))
 
     def log_prob(
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]

@@ -58,7 +58,7 @@ class Anchors(NamedTuple):
     floor: Float[Tensor, "*o d"]
 
 
-def anchors(value: Float[Tensor, "n d"], observed: Bool[Tensor, "n d"]) -> Anchors:
+def anchors(value: Float[Tensor, "*m n d"], observed: Bool[Tensor, "*m n d"]) -> Anchors:
     """Take the anchors from the value terms of n normal rows.
 
     The typical terms add up to no more than the median row's log p, so that a row without any
@@ -69,9 +69,9 @@ def anchors(value: Float[Tensor, "n d"], observed: Bool[Tensor, "n d"]) -> Ancho
     value = value.detach()
     n = observed.sum(-2)
     typical = torch.where(observed, value, 0).sum(-2) / n.clamp_min(1)
-    rows = torch.where(observed, value, typical).sum(-1)
-    median = torch.where(observed.any(-1), rows, torch.nan).nanmedian()
-    excess = (typical.sum(-1) - median).nan_to_num().clamp_min(0)
+    rows = torch.where(observed, value, typical.unsqueeze(-2)).sum(-1)
+    median = torch.where(observed.any(-1), rows, torch.nan).nanmedian(-1).values
+    excess = (typical.sum(-1) - median).nan_to_num().clamp_min(0).unsqueeze(-1)
     lowest = torch.where(n > 0, torch.where(observed, value, torch.inf).amin(-2), 0)
     return Anchors(typical - excess / value.shape[-1], lowest - torch.log(n + 2.0))
 
@@ -81,8 +81,8 @@ def cell_terms(terms: Terms, rows: Rows, anchors: Anchors) -> Float[Tensor, "*n 
 
     Presence counts only as far as it is surprising: none makes a row look more normal.
     """
-    value = torch.where(rows.observed, terms.value, anchors.typical)
-    value = torch.where(rows.outside, anchors.floor, value)
+    value = torch.where(rows.observed, terms.value, anchors.typical.unsqueeze(-2))
+    value = torch.where(rows.outside, anchors.floor.unsqueeze(-2), value)
     return value + terms.presence.clamp_max(0)
 
 
@@ -154,7 +154,7 @@ class Joint(nn.Module):
             [group.conditional.initial().flatten() for group in (*self.groups, self.missing)]
         )
 
-    def terms(self, phi: Float[Tensor, "n p"], rows: Rows) -> Terms:
+    def terms(self, phi: Float[Tensor, "*n p"], rows: Rows) -> Terms:
         """Return log p of every cell in the user's units, given its parameters."""
         *blocks, missing = phi.split(self.blocks, -1)
         parts = [
@@ -165,8 +165,8 @@ class Joint(nn.Module):
         return Terms(value - self.log_scale, self._presence(missing, rows.observed))
 
     def _presence(
-        self, phi: Float[Tensor, "n m"], observed: Bool[Tensor, "n d"]
-    ) -> Float[Tensor, "n d"]:
+        self, phi: Float[Tensor, "*n m"], observed: Bool[Tensor, "*n d"]
+    ) -> Float[Tensor, "*n d"]:
         never_seen = observed == self.always_missing
         presence = torch.where(never_seen, self.log_never, 0.0).to(phi.dtype)
         if not len(self.mixed):

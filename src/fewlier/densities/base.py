@@ -1,7 +1,8 @@
 """What a density is: log p of every cell of a row, in one or more passes.
 
 p(x) is the mean over passes of exp(sum of the cells' terms): MADE makes one pass per ordering.
-A density is a plain module for one member of an ensemble; `fewlier.training` stacks members.
+A density is a plain module for one member of an ensemble. Its arithmetic broadcasts over leading
+axes of its parameters and rows, which is how `fewlier.training` stacks members.
 To add one: a file with a final class, and a line in `DENSITIES`. The contract tests pick it up.
 """
 

@@ -1,0 +1,670 @@
+"""What a detector makes of tables, labels, validation rows and seeds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from fewlier import AnomalyDetector, UserError
+from fewlier.conditionals.categorical import Categorical
+from fewlier.conditionals.gaussian_mixture import GaussianMixture
+
+SELECTIONS = ["average", "best"]
+N, N_ANOMALIES = 300, 6
+LABELS = np.repeat([1, 0], [N_ANOMALIES, N - N_ANOMALIES])
+ROW_0 = np.arange(N) == 0
+
+SMALL = {
+    "hidden": (16,),
+    "lambdas": (0, 10),
+    "n_orderings": 2,
+    "n_masks": 2,
+    "max_epochs": 10,
+    "learning_rate": 0.003,
+    "false_alarm_rate": 0.2,
+    "random_state": 0,
+}
+
+
+def small(**changes):
+    return AnomalyDetector(**SMALL | changes)
+
+
+def patients(n=N, seed=0, n_anomalies=N_ANOMALIES):
+    """Return a table with a column of every kind; the first rows weigh too much."""
+    rng = np.random.default_rng(seed)
+    height = rng.normal(170, 10, n)
+    weight = height - 100 + rng.normal(0, 3, n) + 40 * (np.arange(n) < n_anomalies)
+    return pd.DataFrame(
+        {
+            "height": height,
+            "weight": weight,
+            "visits": rng.poisson(6, n).astype(float),
+            "stars": rng.integers(1, 6, n).astype(float),
+            "spend": rng.lognormal(2, 1.5, n),
+            "insured": rng.integers(0, 2, n).astype(float),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
+            "smoker": rng.random(n) < 0.3,
+        }
+    )
+
+
+def with_missing_cells(table, share=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    cells = table.astype({"smoker": object})
+    return cells.mask(rng.random(table.shape) < share, None)
+
+
+def typical(**changes):
+    """Return one unremarkable patient, some cells changed."""
+    cells = {
+        "height": 170.0,
+        "weight": 70.0,
+        "visits": 6.0,
+        "stars": 3.0,
+        "spend": 8.0,
+        "insured": 1.0,
+        "city": "Oslo",
+        "smoker": False,
+    }
+    return pd.DataFrame([cells | changes])
+
+
+NOTHING = typical().astype(object).mask(np.ones((1, 8), dtype=bool), None)
+
+
+def density_on(detector, grid):
+    """Return p at points of the only column, by the anomaly score."""
+    return np.exp(-detector.anomaly_score(np.asarray(grid)[:, None]))
+
+
+@pytest.fixture(scope="module", params=SELECTIONS)
+def detector(request):
+    return small(selection=request.param, columns={"visits": "count"}).fit(patients(), LABELS)
+
+
+@pytest.fixture(scope="module", params=SELECTIONS)
+def detector_of_gaps(request):
+    """Fitted to a table with missing cells in every column."""
+    return small(selection=request.param).fit(with_missing_cells(patients()), LABELS)
+
+
+# Tables of any library
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        pl.from_pandas,
+        lambda t: pa.Table.from_pandas(t, preserve_index=False),
+        pd.DataFrame.to_numpy,
+    ],
+    ids=["polars", "pyarrow", "numpy"],
+)
+@pytest.mark.parametrize("share", [0.0, 0.2], ids=["whole", "with missing cells"])
+def test_tables_of_every_library_give_the_scores_of_pandas(convert, share):
+    table = with_missing_cells(patients(), share)
+    expected = small(max_epochs=3).fit(table, LABELS).anomaly_score(table)
+    converted = convert(table)
+    scores = small(max_epochs=3).fit(converted, LABELS).anomaly_score(converted)
+    np.testing.assert_array_equal(scores, expected)
+    assert np.isfinite(scores).all()
+
+
+def test_columns_in_another_order_are_matched_by_name(detector):
+    table = patients(seed=1)
+    shuffled = table[list(reversed(table.columns))]
+    np.testing.assert_array_equal(detector.anomaly_score(shuffled), detector.anomaly_score(table))
+
+
+def test_text_that_is_a_number_scores_as_the_number(detector):
+    table = patients(seed=1)
+    text = table.astype({"height": str, "visits": str})
+    np.testing.assert_array_equal(detector.anomaly_score(text), detector.anomaly_score(table))
+
+
+@pytest.mark.parametrize(
+    "method", ["anomaly_score", "predict", "predict_proba", "score_samples", "p_value", "explain"]
+)
+def test_missing_and_extra_columns_are_errors_that_name_them(detector, method):
+    table = patients(5)
+    with pytest.raises(UserError, match=r"8 columns of training; got it without 'city'\."):
+        getattr(detector, method)(table.drop(columns="city"))
+    with pytest.raises(UserError, match=r"with the unexpected 'age'\. Add, drop or rename"):
+        getattr(detector, method)(table.assign(age=1.0))
+    with pytest.raises(UserError, match="without 'height' and with the unexpected 'size'"):
+        getattr(detector, method)(table.rename(columns={"height": "size"}))
+
+
+def test_text_in_a_numeric_column_is_an_error_that_names_column_and_row(detector):
+    table = patients(3).astype({"height": object})
+    table.loc[1, "height"] = "tall"
+    with pytest.raises(UserError, match=r"Column 'height' .*'tall' \(first at row 1\)"):
+        detector.anomaly_score(table)
+
+
+def test_a_table_without_rows_has_no_scores(detector):
+    none = patients(5)[:0]
+    assert detector.anomaly_score(none).shape == (0,)
+    assert detector.score_samples(none).shape == (0,)
+    assert detector.predict(none).shape == (0,)
+    assert detector.predict_proba(none).shape == (0, 2)
+    assert detector.explain(none).contributions.shape == (0, 8)
+
+
+@pytest.mark.parametrize("time", [pd.Timestamp("2024-05-01"), pd.Timedelta("1h")])
+def test_dates_and_times_are_refused_with_advice(time):
+    table = patients().assign(seen=time)
+    with pytest.raises(UserError, match=r"Column 'seen' .*dates or times.*days since a date"):
+        small().fit(table, LABELS)
+
+
+# Values never seen
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("height", 1e300),
+        ("height", -1e300),
+        ("height", 300.0),
+        ("weight", 1e300),
+        ("visits", 1e300),  # a Poisson
+        ("visits", 200.0),
+        ("visits", -1.0),
+        ("visits", 2.5),
+        ("stars", 1e300),  # scored value by value
+        ("stars", 6.0),
+        ("stars", -1.0),
+        ("stars", 2.5),
+        ("spend", 1e300),
+        ("spend", -1.0),
+        ("insured", 2.0),
+        ("insured", -1e300),
+        ("insured", 0.5),
+        ("city", "Paris"),
+        ("city", 7.0),
+        ("smoker", "perhaps"),
+    ],
+)
+def test_a_value_never_seen_is_more_anomalous_than_a_usual_one(detector, column, value):
+    usual, odd = typical(), typical(**{column: value})
+    assert np.isfinite(detector.anomaly_score(odd)).all()
+    assert np.isfinite(detector.score_samples(odd)).all()
+    assert detector.anomaly_score(odd) > detector.anomaly_score(usual)
+    assert detector.explain(odd).top(0)[0].column == column
+
+
+@pytest.mark.parametrize("seen", ["Bern", "Oslo", "Rome"])
+def test_an_unseen_category_is_more_anomalous_than_any_seen_one(detector, seen):
+    scores = detector.anomaly_score(pd.concat([typical(city="Paris"), typical(city=seen)]))
+    assert scores[0] > scores[1]
+
+
+def test_the_farther_a_value_the_more_anomalous(detector):
+    heights = [200.0, 250.0, 1e3, 1e6, 1e30, 1e300]
+    scores = detector.anomaly_score(pd.concat([typical(height=height) for height in heights]))
+    assert (np.diff(scores) > 0).all()
+
+
+def test_infinite_cells_are_an_error(detector):
+    with pytest.raises(UserError, match="Column 'height' must hold finite numbers"):
+        detector.anomaly_score(typical(height=np.inf))
+
+
+# Missing cells
+
+
+@pytest.mark.parametrize("column", patients(3).columns)
+def test_a_cell_missing_where_training_missed_none_is_surprising(detector, column):
+    scores = detector.anomaly_score(pd.concat([typical(**{column: None}), typical()]))
+    assert np.isfinite(scores).all()
+    assert scores[0] > scores[1]
+
+
+def test_a_row_without_any_cell_is_no_more_normal_than_the_median_row(detector):
+    assert detector.anomaly_score(NOTHING) >= np.median(detector.anomaly_score(patients()))
+
+
+def test_nor_is_it_where_cells_were_missing_in_training(detector_of_gaps):
+    scores = detector_of_gaps.anomaly_score(with_missing_cells(patients()))
+    assert detector_of_gaps.anomaly_score(NOTHING) >= np.median(scores)
+
+
+def test_cells_left_out_at_random_still_let_anomalies_stand_out(detector_of_gaps):
+    fresh = with_missing_cells(patients(seed=1, n_anomalies=60), share=0.1, seed=1)
+    scores = detector_of_gaps.anomaly_score(fresh)
+    assert np.isfinite(scores).all()
+    assert roc_auc_score(np.arange(N) < 60, scores) > 0.8
+
+
+# Columns of every shape
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        np.full(N, np.nan),
+        np.full(N, None),
+        np.full(N, 7.0),
+        np.full(N, 0.0),
+        np.full(N, "same"),
+        np.full(N, True),
+        np.where(np.arange(N) == 9, 1.0, 0.0),
+        np.where(np.arange(N) == 9, 1.0, np.nan),
+        np.arange(N) * 1e-300,
+        np.linspace(-1e300, 1e300, N),
+    ],
+    ids=[
+        "missing numbers",
+        "missing text",
+        "constant",
+        "zero",
+        "constant text",
+        "constant bool",
+        "almost always zero",
+        "almost always missing",
+        "tiny",
+        "huge",
+    ],
+)
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_strange_column_fits_and_leaves_scores_finite(cells, selection):
+    table = patients()[["height", "weight"]].assign(strange=cells)
+    scores = small(selection=selection, max_epochs=3).fit(table, LABELS).anomaly_score(table)
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "value"),
+    [(np.full(N, np.nan), 1.0), (np.full(N, 7.0), 9.0), (np.full(N, "same"), "other")],
+    ids=["missing everywhere", "constant", "constant text"],
+)
+def test_a_first_value_in_a_column_that_never_varied_is_surprising(cells, value):
+    table = patients()[["height", "weight"]].assign(steady=cells)
+    fitted = small().fit(table, LABELS)
+    row = table[-1:]
+    assert fitted.anomaly_score(row.assign(steady=value)) > fitted.anomaly_score(row)
+
+
+def test_duplicated_columns_fit_and_disagreement_between_them_is_surprising():
+    table = patients(n_anomalies=0)[["height"]].assign(again=lambda t: t["height"])
+    fitted = small(max_epochs=30, learning_rate=0.02).fit(table)
+    agree, disagree = (
+        pd.DataFrame({"height": [165.0], "again": [again]}) for again in (165.0, 180.0)
+    )
+    assert fitted.anomaly_score(disagree) > fitted.anomaly_score(agree) + 1
+
+
+def test_two_columns_of_one_name_are_an_error():
+    table = patients()[["height", "height"]]
+    with pytest.raises(UserError, match="'height'"):
+        small().fit(table, LABELS)
+
+
+def test_a_text_column_that_looks_like_an_id_is_refused_with_advice():
+    table = patients().assign(id=[f"patient {i}" for i in range(N)])
+    with pytest.raises(UserError, match=r"Column 'id' .*300 different texts.*leave it out"):
+        small().fit(table, LABELS)
+
+
+def test_two_thousand_columns_fit():
+    table = np.random.default_rng(0).normal(size=(60, 2000))
+    fitted = small(hidden=(4,), max_epochs=3).fit(table, np.repeat([0, 1], [56, 4]))
+    assert np.isfinite(fitted.anomaly_score(table)).all()
+    assert fitted.n_features_in_ == 2000
+
+
+def test_one_column_fits():
+    table = patients()[["weight"]]
+    fitted = small().fit(table, LABELS)
+    assert fitted.anomaly_score(table)[:N_ANOMALIES].mean() > fitted.anomaly_score(table).mean()
+
+
+@pytest.mark.parametrize("n", [2, 4, 8])
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_handful_of_rows_fits_and_scores_within_reason(n, selection):
+    table = patients(n)
+    fitted = small(selection=selection, max_epochs=3, false_alarm_rate=0.5)
+    scores = fitted.fit(table, np.arange(n) < 1).anomaly_score(table)
+    assert (np.abs(scores) < 1000).all()
+
+
+@pytest.mark.parametrize("hidden", [(), (8, 8), [12]])
+def test_any_number_of_hidden_layers_fits(hidden):
+    table = patients()
+    fitted = small(hidden=hidden, max_epochs=3).fit(table, LABELS)
+    assert np.isfinite(fitted.anomaly_score(table)).all()
+
+
+# Kinds and conditionals
+
+
+INFERRED = {
+    "height": "real",
+    "weight": "real",
+    "visits": "count as category",
+    "stars": "count as category",
+    "spend": "positive",
+    "insured": "binary",
+    "city": "category",
+    "smoker": "category",
+}
+
+
+def test_kinds_are_inferred_and_shown(detector_of_gaps):
+    assert detector_of_gaps.summary_.kinds == INFERRED
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        ({"stars": "count"}, "count"),
+        ({"stars": "real"}, "count as real"),
+        ({"stars": "category"}, "count as category"),
+        ({"stars": "positive"}, "count as positive"),
+    ],
+)
+def test_a_declared_kind_takes_the_place_of_the_inferred_one(columns, kind):
+    table = patients()
+    fitted = small(columns=columns, max_epochs=3).fit(table, LABELS)
+    assert fitted.summary_.kinds["stars"] == kind
+    assert np.isfinite(fitted.anomaly_score(table)).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"hight": "real"}, "must be in the table; got 'hight'.*'height'"),
+        ({"height": "gauss"}, "Column 'height' must be declared one of 'real'.*got 'gauss'"),
+        ({"height": "count"}, r"Column 'height' is declared 'count' but has \d+ fractional"),
+        ({"stars": "binary"}, r"Column 'stars' is declared 'binary' but has 5 different values"),
+        ({"city": "real"}, r"Column 'city' must hold numbers; got the text"),
+        ("gauss", "Every column must be declared one of 'real'.*got 'gauss'"),
+    ],
+)
+def test_a_declaration_that_cannot_hold_is_an_error(columns, message):
+    with pytest.raises(UserError, match=message):
+        small(columns=columns).fit(patients(), LABELS)
+
+
+def test_columns_real_scores_every_numeric_column_by_a_mixture_of_gaussians():
+    fitted = small(columns="real", selection="best", max_epochs=3).fit(patients(), LABELS)
+    assert fitted.summary_.kinds == INFERRED | {
+        "visits": "count as real",
+        "stars": "count as real",
+        "spend": "positive as real",
+        "insured": "binary as real",
+    }
+    groups = fitted.model_.density.joint.groups
+    n_columns = {type(group.conditional): len(group.columns) for group in groups}
+    assert n_columns == {GaussianMixture: 6, Categorical: 2}
+
+
+@pytest.mark.parametrize(
+    ("conditionals", "changed"),
+    [
+        ({"positive": "gaussian_mixture"}, {"spend": "positive as real"}),
+        ({"count": "poisson"}, {"stars": "count", "visits": "count"}),
+        ({"stars": "gamma"}, {"stars": "count as positive"}),
+        (
+            {"count": "poisson", "stars": "gaussian_mixture"},  # a column goes before its kind
+            {"visits": "count", "stars": "count as real"},
+        ),
+        ({"binary": "categorical"}, {"insured": "binary as category"}),
+    ],
+)
+def test_a_conditional_is_chosen_by_kind_or_by_column(conditionals, changed):
+    table = patients()
+    fitted = small(conditionals=conditionals, max_epochs=1).fit(table, LABELS)
+    assert fitted.summary_.kinds == INFERRED | changed
+    assert np.isfinite(fitted.anomaly_score(table)).all()
+
+
+@pytest.mark.parametrize(
+    ("conditionals", "message"),
+    [
+        ({"hight": "poisson"}, "'conditionals' parameter .*named by columns or kinds; got 'hight'"),
+        ({"stars": "beta"}, r"conditionals\['stars'\].*one of \['bernoulli'.*got 'beta'"),
+        ({"city": "gaussian_mixture"}, "Column 'city' must hold numbers"),
+        ({"real": "poisson"}, "Column 'height' is declared 'count' but has"),
+    ],
+)
+def test_a_conditional_that_cannot_serve_is_an_error(conditionals, message):
+    with pytest.raises(UserError, match=message):
+        small(conditionals=conditionals).fit(patients(), LABELS)
+
+
+# The score as a density
+
+
+def test_with_best_the_score_is_minus_the_log_density():
+    table = with_missing_cells(patients())
+    fitted = small(selection="best").fit(table, LABELS)
+    odd = pd.concat([table, typical(height=1e300), typical(city="Paris"), typical(visits=-1.0)])
+    np.testing.assert_allclose(fitted.anomaly_score(odd), -fitted.score_samples(odd), rtol=1e-12)
+    assert fitted.score_unit_ == "nats"
+
+
+def test_with_best_a_real_column_integrates_to_one_in_the_units_of_the_user():
+    height = patients()[["height"]].to_numpy()
+    fitted = small(selection="best").fit(height, LABELS)
+    low, span = height.min(), np.ptp(height)
+    grid = np.linspace(low - span, low + 2 * span, 20_001)
+    assert np.trapezoid(density_on(fitted, grid), grid) == pytest.approx(1, abs=1e-3)
+
+
+def test_with_best_a_real_column_beside_a_category_integrates_to_one():
+    table = patients()[["height", "city"]]
+    fitted = small(selection="best").fit(table, LABELS)
+    low, span = table["height"].min(), np.ptp(table["height"])
+    grid = np.linspace(low - span, low + 2 * span, 4001)
+    total = sum(
+        np.trapezoid(
+            np.exp(fitted.score_samples(pd.DataFrame({"height": grid, "city": city}))), grid
+        )
+        for city in ("Bern", "Oslo", "Rome")
+    )
+    assert total == pytest.approx(1, abs=1e-3)
+
+
+def test_with_best_counts_sum_to_one_and_as_real_numbers_integrate_to_one():
+    visits = patients()[["visits"]].to_numpy()
+    counted = small(selection="best", columns={"x0": "count"}).fit(visits, LABELS)
+    assert density_on(counted, np.arange(100)).sum() == pytest.approx(1, abs=1e-5)
+    measured = small(selection="best", columns="real").fit(visits, LABELS)
+    grid = np.linspace(-visits.max(), 2 * visits.max(), 20_001)
+    assert np.trapezoid(density_on(measured, grid), grid) == pytest.approx(1, abs=1e-3)
+
+
+def test_with_average_the_density_is_that_of_the_mixture_of_members():
+    height = patients()[["height"]].to_numpy()
+    fitted = small(selection="average").fit(height, LABELS)
+    low, span = height.min(), np.ptp(height)
+    grid = np.linspace(low - span, low + 2 * span, 20_001)
+    density = np.exp(fitted.score_samples(grid[:, None]))
+    assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-3)
+    assert fitted.score_unit_ == "standard units"
+
+
+# Labels
+
+
+def notes_of(y, **changes):
+    return small(max_epochs=2, **changes).fit(patients(), y).summary_.notes
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_labels_on_every_row_need_no_note(selection):
+    assert notes_of(LABELS, selection=selection) == ()
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_without_a_labelled_anomaly_the_notes_say_that_it_is_a_density_of_normals(selection):
+    unlabelled, density = notes_of(None, selection=selection)
+    assert unlabelled == "300 unlabelled rows train as normal rows."
+    assert density.startswith("No labelled anomaly: a density of the normal rows alone")
+    assert notes_of(np.zeros(N), selection=selection) == (density,)
+
+
+@pytest.mark.parametrize(
+    ("selection", "what"),
+    [("average", "it trains every member"), ("best", "it chooses the epoch, and none trains")],
+)
+def test_the_notes_say_what_a_single_labelled_anomaly_does(selection, what):
+    (note,) = notes_of(ROW_0, selection=selection)
+    assert note.startswith(f"One labelled anomaly cannot be split: {what}")
+
+
+def test_labels_make_their_like_stand_out():
+    table, fresh = patients(), patients(seed=1, n_anomalies=50)
+    blind, one, six = (small(max_epochs=20).fit(table, y) for y in (None, ROW_0, LABELS))
+    assert one.decision_function(table[:1]) > blind.decision_function(table[:1])
+    blind_auc, six_auc = (
+        roc_auc_score(np.arange(N) < 50, fitted.anomaly_score(fresh)) for fitted in (blind, six)
+    )
+    assert six_auc > blind_auc + 0.02
+    assert six_auc > 0.9
+
+
+def test_unlabelled_rows_train_as_normal_rows_whichever_way_they_are_written():
+    table = patients()
+    scores = []
+    for unlabelled in (0, -1, np.nan, None):
+        y = LABELS.astype(object)
+        y[-100:] = unlabelled
+        fitted = small(max_epochs=3).fit(table, y)
+        scores.append(fitted.anomaly_score(table))
+        counts = [fitted.summary_.n_normal, fitted.summary_.n_anomaly, fitted.summary_.n_unlabelled]
+        assert counts == ([294, 6, 0] if unlabelled == 0 else [194, 6, 100])
+        note = "100 unlabelled rows train as normal rows."
+        assert fitted.summary_.notes == (() if unlabelled == 0 else (note,))
+    np.testing.assert_array_equal(scores, np.broadcast_to(scores[0], (4, N)))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.ones(N), "one that is not labelled an anomaly; got 300 rows, 300 of the class 1"),
+        (np.where(LABELS, 1, -1), "opposite meaning"),
+        (LABELS + 1, "Only binary classification"),
+        (LABELS[1:], "got 299 labels for 300 rows"),
+    ],
+)
+def test_labels_that_cannot_be_are_errors(y, message):
+    with pytest.raises(UserError, match=message):
+        small().fit(patients(), y)
+
+
+# Validation rows of the user's own
+
+
+def test_given_validation_rows_nothing_is_split_off_the_training_rows():
+    training, held = patients(), patients(100, seed=1)
+    y = np.repeat([1, 0], [6, 94])
+    fitted = small(max_epochs=3).fit(training, LABELS, validation=(held, y))
+    assert {line.fold for line in fitted.history_} == {0}
+    assert {line.n_anomalies for line in fitted.history_} == {N_ANOMALIES}
+    assert fitted.model_.encoder.n_rows == N - N_ANOMALIES
+    held_back = np.sort(fitted.anomaly_score(held[6:]))
+    np.testing.assert_allclose(fitted.model_.calibration.normal_scores, held_back)
+    assert fitted.model_.calibration.guarantee.startswith("none")
+    assert fitted.decision_scores_.shape == (N + 100,)
+
+
+def test_given_validation_rows_choose_the_member():
+    held, y = patients(100, seed=1), np.repeat([1, 0], [6, 94])
+    fitted = small(selection="best").fit(patients(), LABELS, validation=(held, y))
+    kept, left_out = sorted(fitted.history_, key=lambda line: -line.weight)
+    assert kept.criterion == pytest.approx(roc_auc_score(y, fitted.anomaly_score(held)), abs=1e-6)
+    assert kept.criterion_name == "auc"
+    assert kept.criterion >= left_out.criterion
+    other = small(selection="best").fit(patients(), LABELS, validation=(held, y[::-1]))
+    assert [line.curve for line in other.history_] != [line.curve for line in fitted.history_]
+
+
+def test_validation_rows_must_have_the_columns_of_training():
+    with pytest.raises(UserError, match="without 'city'"):
+        small().fit(patients(), LABELS, validation=(patients().drop(columns="city"), LABELS))
+
+
+def test_validation_rows_must_include_a_normal_one():
+    with pytest.raises(UserError, match=r"Validation needs 2 rows.*3 of the class 1"):
+        small().fit(patients(), LABELS, validation=(patients(3), [1, 1, 1]))
+
+
+# Training
+
+
+def test_a_diverging_member_is_dropped_and_reported():
+    table = patients()
+    # Beyond float32's largest number, lambda is infinite.
+    fitted = small(lambdas=(0, 1e39), max_epochs=3).fit(table, LABELS)
+    assert [line.status for line in fitted.history_] == ["kept", "diverged"] * 2
+    assert [line.weight for line in fitted.history_] == [0.5, 0, 0.5, 0]
+    (note,) = fitted.summary_.notes
+    assert note.startswith("2 of 4 members diverged")
+    assert "1e+39" in note
+    alone = small(lambdas=(0,), max_epochs=3).fit(table, LABELS)
+    np.testing.assert_allclose(fitted.anomaly_score(table), alone.anomaly_score(table), atol=1e-4)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("changes", [{"lambdas": (1e39,)}, {"learning_rate": 1e30}])
+def test_if_every_member_diverges_the_fit_is_an_error(selection, changes):
+    with pytest.raises(UserError, match=r"every member diverged. Lower 'learning_rate'"):
+        small(selection=selection, max_epochs=3, **changes).fit(patients(), LABELS)
+
+
+def test_progress_is_told_after_each_epoch():
+    news = []
+    small(max_epochs=4).fit(patients(), LABELS, on_epoch=lambda *n: news.append(n))
+    assert news == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_patience_ends_training_early():
+    table = patients()
+    patient = small(max_epochs=20, patience=None, learning_rate=0.1).fit(table, LABELS)
+    hasty = small(max_epochs=20, patience=1, learning_rate=0.1).fit(table, LABELS)
+    assert {len(line.curve) for line in patient.history_} == {20}
+    for line in hasty.history_:
+        assert len(line.curve) == min(line.best_epoch + 1, 20)
+
+
+# Randomness
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_the_same_seed_gives_the_same_scores_and_another_seed_others(selection):
+    table = with_missing_cells(patients())
+    first, again, other = (
+        small(selection=selection, max_epochs=3, random_state=seed).fit(table, LABELS)
+        for seed in (7, 7, 8)
+    )
+    np.testing.assert_array_equal(first.anomaly_score(table), again.anomaly_score(table))
+    np.testing.assert_array_equal(first.score_samples(table), again.score_samples(table))
+    assert first.threshold_ == again.threshold_
+    assert replace(first.summary_, seconds=0) == replace(again.summary_, seconds=0)
+    assert not np.array_equal(first.anomaly_score(table), other.anomaly_score(table))
+
+
+def test_fitting_again_gives_the_same_scores():
+    table = patients()
+    fitted = small(max_epochs=3).fit(table, LABELS)
+    scores = fitted.anomaly_score(table)
+    np.testing.assert_array_equal(fitted.fit(table, LABELS).anomaly_score(table), scores)
+
+
+def test_fitting_and_scoring_leave_the_global_random_numbers_alone():
+    def states():
+        legacy = np.random.get_state()  # noqa: NPY002 - the state that must not change
+        return legacy[1].tolist(), legacy[2], torch.get_rng_state().tolist()
+
+    before = states()
+    small(max_epochs=2).fit(patients(), LABELS).explain(patients())
+    assert states() == before

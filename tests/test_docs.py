@@ -1,0 +1,49 @@
+"""What the documents show must run, and say what the commands say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(text, language):
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_example_of_the_readme_runs(tmp_path):
+    (code,) = blocks(README, "python")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    scores, flags, reasons, *summary = done.stdout.splitlines()
+    assert len(scores.split()) == 4
+    assert flags == "[0 0 1 1]"
+    assert "x2" in reasons.split(",")[0]
+    assert any(line.startswith("note") and "unlabelled" in line for line in summary)
+
+
+def test_the_readme_shows_what_the_demo_prints():
+    (shown,) = blocks(README, "text")
+    assert "Most anomalous test rows" in shown
+    assert re.search(r"Test AUC with 6 labels +0\.9\d\d", shown)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text("utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_modules_named_in_documents_exist(path):
+    for name in re.findall(r"python -m ([a-z_.]+)", path.read_text("utf-8")):
+        if name.startswith(("fewlier", "benchmarks")):
+            root = ROOT / "src" if name.startswith("fewlier") else ROOT
+            assert (root / Path(*name.split("."))).with_suffix(".py").exists(), name

@@ -1,0 +1,158 @@
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from fewlier import AnomalyDetector
+from fewlier.explanation import REMAINDER
+
+N_PASSES = 3
+COLUMNS = ["length", "width", "count", "city"]
+
+
+def leaves(n, seed, gaps=0.1):
+    """Return a table in which width follows length, with some cells missing."""
+    rng = np.random.default_rng(seed)
+    length = rng.normal(50, 10, n)
+    table = pd.DataFrame(
+        {
+            "length": length,
+            "width": length / 2 + rng.normal(0, 0.5, n),
+            "count": rng.poisson(30, n).astype(float),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
+        }
+    )
+    return table.mask(rng.random(table.shape) < gaps, None)
+
+
+@pytest.fixture(scope="module", params=["average", "best"])
+def detector(request):
+    table = leaves(600, seed=0)
+    table.loc[:5, "width"] = 60.0
+    return AnomalyDetector(
+        selection=request.param,
+        hidden=(16,),
+        lambdas=(0, 10),
+        n_orderings=N_PASSES,
+        n_masks=N_PASSES,
+        max_epochs=20,
+        learning_rate=0.01,
+        false_alarm_rate=0.1,
+        random_state=0,
+    ).fit(table, np.arange(600) < 6)
+
+
+def odd_rows():
+    """Return normal rows, then one with a value never seen in each column, then an empty one."""
+    odd = leaves(5, seed=2, gaps=0)
+    odd.loc[0, "length"] = 1e300
+    odd.loc[1, "width"] = -200.0
+    odd.loc[2, "count"] = -1.0
+    odd.loc[3, "city"] = "Paris"
+    odd.loc[4] = None
+    return pd.concat([leaves(300, seed=1), odd], ignore_index=True)
+
+
+def test_columns_and_remainder_sum_to_the_score_minus_the_baseline(detector):
+    table = odd_rows()
+    explanation, score = detector.explain(table), detector.anomaly_score(table)
+    total = explanation.contributions.sum(1) + explanation.remainder
+    np.testing.assert_allclose(total, score - explanation.baseline, rtol=1e-12, atol=1e-6)
+    np.testing.assert_allclose(explanation.score, score, rtol=1e-12, atol=1e-6)
+    assert explanation.columns == tuple(COLUMNS)
+    assert explanation.unit == detector.score_unit_
+    assert np.isfinite(explanation.contributions).all()
+
+
+def test_the_remainder_is_bounded_by_the_log_of_the_number_of_orderings(detector):
+    remainder = detector.explain(odd_rows()).remainder
+    assert (remainder >= -1e-9).all()
+    assert (remainder <= math.log(N_PASSES) + 1e-9).all()
+    if detector.selection == "average":
+        assert (remainder == 0).all()
+
+
+def test_the_baseline_is_what_normal_rows_score_on_average(detector):
+    scores = detector.anomaly_score(leaves(1000, seed=3))
+    baseline = detector.explain(leaves(1, seed=3)).baseline
+    assert np.mean(scores) == pytest.approx(baseline, abs=0.5 * np.std(scores))
+
+
+def test_contributions_of_fresh_normals_are_centred(detector):
+    contributions = detector.explain(leaves(1000, seed=3)).contributions
+    # They are centred on the 60 normals of a fold that choose its epochs.
+    assert (np.abs(contributions.mean(0)) < 0.5 * contributions.std(0)).all()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("length", 1e300),
+        ("length", 300.0),
+        ("width", 60.0),  # as in the labelled anomalies
+        ("width", -50.0),
+        ("count", 300.0),
+        ("count", -1.0),
+        ("city", "Paris"),
+    ],
+)
+def test_a_planted_corruption_is_the_first_reason(detector, column, value):
+    table = leaves(20, seed=4, gaps=0).assign(**{column: value})
+    explanation = detector.explain(table)
+    for row in range(20):
+        first, *others = explanation.top(row, 4)
+        assert first.column == column
+        assert first.value == value
+        assert first.contribution > max(0, *(reason.contribution for reason in others))
+
+
+def test_the_top_reasons_come_in_order_with_the_values_of_their_cells(detector):
+    table = pd.DataFrame({"length": [50.0], "width": [None], "count": [300.0], "city": ["Paris"]})
+    explanation = detector.explain(table)
+    reasons = explanation.top(0, n=4)
+    assert len(explanation.top(0)) == 3
+    contributions = [reason.contribution for reason in reasons]
+    assert contributions == sorted(contributions, reverse=True)
+    assert contributions == sorted(explanation.contributions[0], reverse=True)
+    values = {reason.column: reason.value for reason in reasons}
+    assert values == {"length": 50.0, "width": None, "count": 300.0, "city": "Paris"}
+
+
+def test_explanations_follow_the_columns_of_training_whatever_their_order(detector):
+    table = odd_rows()
+    shuffled = detector.explain(table[["city", "count", "width", "length"]])
+    np.testing.assert_array_equal(shuffled.contributions, detector.explain(table).contributions)
+    assert shuffled.columns == tuple(COLUMNS)
+
+
+@pytest.mark.parametrize("read", [lambda t: t.to_pandas(), lambda t: pl.from_arrow(t).to_pandas()])
+def test_to_arrow_has_a_line_per_row_and_column_and_reads_back(detector, read):
+    table = odd_rows()
+    explanation = detector.explain(table)
+    lines = read(explanation.to_arrow())
+    assert lines.columns.tolist() == ["row", "column", "value", "contribution"]
+    of_columns = lines[lines["column"] != REMAINDER]
+    assert of_columns["row"].tolist() == np.repeat(np.arange(len(table)), 4).tolist()
+    assert of_columns["column"].tolist() == COLUMNS * len(table)
+    assert (of_columns["value"].isna().to_numpy() == table.isna().to_numpy().ravel()).all()
+    assert of_columns["value"].tolist()[-5] == "Paris"
+    np.testing.assert_array_equal(of_columns["contribution"], explanation.contributions.ravel())
+    total = lines.groupby("row")["contribution"].sum() + explanation.baseline
+    np.testing.assert_allclose(total, explanation.score, rtol=1e-12, atol=1e-6)
+
+
+def test_to_arrow_names_the_remainder_where_there_is_one(detector):
+    explanation = detector.explain(odd_rows())
+    lines = explanation.to_arrow().to_pandas()
+    remainders = lines[lines["column"] == REMAINDER]
+    expected = explanation.remainder[explanation.remainder != 0]
+    np.testing.assert_array_equal(remainders["contribution"], expected)
+    assert bool(len(remainders)) == (detector.selection == "best")
+
+
+def test_an_explanation_of_missing_cells_alone_reads_back(detector):
+    nothing = odd_rows()[-1:]
+    lines = pl.from_arrow(detector.explain(nothing).to_arrow())
+    assert lines["value"].null_count() == len(lines)

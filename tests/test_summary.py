@@ -1,0 +1,112 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from fewlier import AnomalyDetector
+
+N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
+
+
+def fit(selection="average", **changes):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "size": rng.normal(size=N) + 3 * (np.arange(N) < N_ANOMALIES),
+            "orders": rng.integers(1, 6, N),
+            "city": rng.choice(["Bern", "Oslo"], N),
+        }
+    )
+    y = np.where(np.arange(N) < N_ANOMALIES, 1.0, 0.0)
+    y[-N_UNLABELLED:] = np.nan
+    settings = {
+        "selection": selection,
+        "hidden": (16,),
+        "lambdas": (0, 1, 10),
+        "n_orderings": 2,
+        "n_masks": 3,
+        "max_epochs": 5,
+        "false_alarm_rate": 0.2,
+        "random_state": 0,
+    }
+    return AnomalyDetector(**settings | changes).fit(table, y)
+
+
+@pytest.fixture(scope="module", params=["average", "best"])
+def detector(request):
+    return fit(request.param)
+
+
+def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
+    lines = dict(line.split(maxsplit=1) for line in str(detector.summary_).splitlines())
+    assert lines["rows"] == "242 normal, 8 anomalous, 50 unlabelled"
+    kinds = "1 real (size); 1 count as category (orders); 1 category (city)"
+    assert lines["columns"] == kinds
+    assert lines["threshold"] == f"{detector.threshold_:.3f} {detector.score_unit_}"
+    assert lines["note"] == "50 unlabelled rows train as normal rows."
+    assert lines["validation"].startswith(
+        {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
+    )
+    assert lines["lambda"].endswith("(weight in the score)")
+    assert lines["cost"] == f"{detector.model_.passes_per_row} network passes per row"
+    assert lines["time"].endswith(" s")
+
+
+def test_a_summary_names_a_few_columns_of_each_kind_and_counts_all():
+    table = np.random.default_rng(0).normal(size=(100, 20))
+    detector = AnomalyDetector(hidden=(4,), max_epochs=1, false_alarm_rate=0.5, random_state=0)
+    text = str(detector.fit(table).summary_)
+    assert "20 real (x0, x1, x2, x3, x4, x5, ...)" in text
+    assert "likelihood -" in text
+
+
+def test_a_summary_weighs_every_lambda(detector):
+    weights = detector.summary_.lambda_weights
+    assert list(weights) == [0, 1, 10]
+    assert sum(weights.values()) == pytest.approx(1)
+    shown = str(detector.summary_)
+    for lam, weight in weights.items():
+        assert (f"{lam:g}: {weight:.2f}" in shown) == (weight > 0)
+
+
+def test_history_has_a_line_per_member(detector):
+    members = [(line.fold, line.lam) for line in detector.history_]
+    folds = {"average": [0, 1], "best": [0]}[detector.selection]
+    assert members == [(fold, lam) for fold in folds for lam in (0, 1, 10)]
+    for line in detector.history_:
+        assert line.n_anomalies == N_ANOMALIES / 2
+        assert line.criterion_name == {"average": "smooth_auc", "best": "auc"}[detector.selection]
+        assert 0 <= line.criterion <= 1
+
+
+def test_history_keeps_the_curve_and_the_best_epoch_of_each_member(detector):
+    for line in detector.history_:
+        assert len(line.curve) == 5
+        assert np.isfinite(line.curve).all()
+        assert line.curve[line.best_epoch - 1] == max(line.curve)
+        assert line.best_epoch == np.argmax(line.curve) + 1  # the earliest of equals
+
+
+def test_weights_sum_to_one_and_say_who_is_kept(detector):
+    weights = np.array([line.weight for line in detector.history_])
+    assert weights.sum() == pytest.approx(1)
+    for line in detector.history_:
+        assert line.status == ("kept" if line.weight else "left out")
+    assert (weights > 0).sum() == {"average": 4, "best": 1}[detector.selection]
+    assert len(detector.model_.members) == (weights > 0).sum()
+
+
+def test_members_of_a_fold_share_a_seed_and_folds_do_not():
+    seeds = {(line.fold, line.seed) for line in fit().history_}
+    assert len(seeds) == len({seed for _, seed in seeds}) == 2
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+def test_a_diverged_member_stops_is_noted_and_keeps_its_line(selection):
+    detector = fit(selection, lambdas=(0, 1e39))  # more than float32 holds: infinite
+    kept, diverged = detector.history_[:2]
+    assert (kept.lam, kept.status) == (0, "kept")
+    assert (diverged.lam, diverged.status, diverged.weight) == (1e39, "diverged", 0)
+    assert np.isnan(diverged.criterion)
+    assert np.isnan(diverged.curve).tolist() == [True]
+    n = len(detector.history_)
+    assert f"note        {n // 2} of {n} members diverged" in str(detector.summary_)
