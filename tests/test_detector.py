@@ -514,11 +514,19 @@ def test_without_a_labelled_anomaly_the_notes_say_that_it_is_a_density_of_normal
 
 @pytest.mark.parametrize(
     ("selection", "what"),
-    [("average", "it trains every member"), ("best", "it chooses the epoch, and none trains")],
+    [("average", "to validate on: all of them train"), ("best", "to train on: lambda is 0")],
 )
 def test_the_notes_say_what_a_single_labelled_anomaly_does(selection, what):
     (note,) = notes_of(ROW_0, selection=selection)
-    assert note.startswith(f"One labelled anomaly cannot be split: {what}")
+    assert note.startswith(f"No labelled anomaly is left {what}")
+
+
+def test_the_notes_say_when_labels_are_among_the_validation_rows_only():
+    held, y = patients(100, seed=1), np.repeat([1, 0], [6, 94])
+    fitted = small(max_epochs=3).fit(patients(), None, validation=(held, y))
+    unlabelled, note = fitted.summary_.notes
+    assert unlabelled == f"{N} unlabelled rows train as normal rows."
+    assert note.startswith("No labelled anomaly is left to train on")
 
 
 def test_labels_make_their_like_stand_out():
@@ -574,7 +582,7 @@ def test_given_validation_rows_nothing_is_split_off_the_training_rows():
     held_back = np.sort(fitted.anomaly_score(held[6:]))
     np.testing.assert_allclose(fitted.model_.calibration.normal_scores, held_back)
     assert fitted.model_.calibration.guarantee.startswith("none")
-    assert fitted.decision_scores_.shape == (N + 100,)
+    assert fitted.decision_scores_.shape == (N,)
 
 
 def test_given_validation_rows_choose_the_member():

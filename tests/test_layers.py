@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1] / "src" / "fewlier"
 
 LAYERS = [  # bottom to top; a layer imports only from those before it
     {"errors"},
-    {"table"},
-    {"nn"},
+    {"table", "archive"},
+    {"manifest", "nn"},
     {"conditionals"},
     {"densities", "objective", "sampling"},
     {"training"},
@@ -20,13 +20,14 @@ LAYERS = [  # bottom to top; a layer imports only from those before it
     {"planning", "model"},
     {"fitting", "persistence", "explanation"},
     {"parameters", "summary"},
+    {"record"},
     {"detector"},
     {"plot", "baselines", "datasets", "demo"},
     {"report", "benchmark"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-WITHOUT_TORCH = {"errors", "table", "datasets", "cli"}
+WITHOUT_TORCH = {"errors", "table", "archive", "manifest", "datasets", "cli"}
 
 MAX_FUNCTION_LINES = 60  # both without their docstrings
 MAX_CLASS_LINES = 250

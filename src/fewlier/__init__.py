@@ -1,7 +1,7 @@
 """Find anomalies in tables when only a handful of them are labelled."""
 
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     """Import public names when they are first used: torch takes a second to load."""
     if name == "__version__":
-        return version("fewlier")
+        try:
+            return version("fewlier")
+        except PackageNotFoundError:  # run from a source tree that is not installed
+            return "0+unknown"
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'fewlier' has no attribute {name!r}")

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from os import PathLike
 from typing import Literal, final
 
 import numpy as np
@@ -15,9 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from fewlier.errors import FewlierWarning, UserError
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models, out_of_fold_scores
+from fewlier.manifest import read_manifest
 from fewlier.model import FittedModel
 from fewlier.parameters import read_recipe, read_schema
+from fewlier.persistence import load_model, save_model
 from fewlier.planning import make_plan, plan_with_validation
+from fewlier.record import available_device, from_record, to_record
 from fewlier.selection import Selection
 from fewlier.summary import summarise, unit_of
 from fewlier.table import Schema, Table
@@ -174,12 +178,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self._plan = plan
         self.history_ = history
         self.model_ = model
-        self.classes_ = np.array([0, 1])
-        self.n_features_in_ = len(table.names)
-        if _has_names(X):
-            self.feature_names_in_ = np.array(table.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        _remember_columns(self, table.names, _has_names(X))
         self.set_threshold(false_alarm_rate=self.false_alarm_rate)
         seconds = time.perf_counter() - started
         self.summary_ = summarise(self.model_, history, labels, seconds, plan.notes)
@@ -252,6 +251,29 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             self.summary_ = replace(self.summary_, threshold=calibration.threshold)
         return self
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
+
+        Training rows, `history_` and a `random_state` that is no integer are not kept.
+        """
+        model, has_names = self._model(), hasattr(self, "feature_names_in_")
+        parameters = self.get_params(deep=False)
+        save_model(model, path, extra=to_record(parameters, has_names, self.summary_))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":
+        """Read a detector that `save` has written; a file that is damaged is a `FormatError`.
+
+        It scores on the GPU if its `device` says so and there is one, else on the CPU.
+        """
+        extra = read_manifest(path)["extra"]
+        parameters, has_names, summary = from_record(extra, path)
+        detector = cls(**parameters)
+        detector.model_, _ = load_model(path, device=available_device(parameters["device"]))
+        _remember_columns(detector, detector.model_.encoder.schema.names, has_names)
+        detector.summary_ = summary
+        return detector
+
     @property
     def threshold_(self) -> float:
         """Score above which a row is predicted to be an anomaly."""
@@ -266,9 +288,15 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def decision_scores_(self) -> Floats:
         """Anomaly scores of the training rows, by members not trained on them where there are any.
 
-        Computed when asked for; validation rows given to `fit` follow the training rows.
+        Computed when asked for.
         """
-        return out_of_fold_scores(self._plan, self._model())
+        model = self._model()
+        if not hasattr(self, "_plan"):
+            raise AttributeError(
+                "decision_scores_ and labels_ need the training rows; a loaded model does not keep "
+                "them. Call anomaly_score or predict on the rows."
+            )
+        return out_of_fold_scores(self._plan, model)
 
     @property
     def labels_(self) -> npt.NDArray[np.int64]:
@@ -283,22 +311,15 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def _table(self, X: object) -> Table:
         """Read rows to score; rows without column names are matched by position."""
         table = Table.of(X)
-        names = self._model().encoder.schema.names
-        fitted_with_names = hasattr(self, "feature_names_in_")
-        if _has_names(X) and fitted_with_names:
+        is_named, was_named = _has_names(X), hasattr(self, "feature_names_in_")
+        if is_named and was_named:
             return table
-        if len(table.names) != len(names):
-            raise UserError(
-                f"X has {len(table.names)} features, but AnomalyDetector is expecting "
-                f"{len(names)} features as input. Give the columns of training: {names[:5]}..."
-            )
-        if fitted_with_names:
-            message = "X does not have valid feature names, but AnomalyDetector was fitted with"
-            warnings.warn(f"{message} feature names", FewlierWarning, stacklevel=3)
-        elif _has_names(X):
-            message = "X has feature names, but AnomalyDetector was fitted without"
-            warnings.warn(f"{message} feature names", FewlierWarning, stacklevel=3)
-        return Table(dict(zip(names, table.cells.values(), strict=True)))
+        if is_named != was_named:
+            state = "has" if is_named else "does not have valid"
+            was = "with" if was_named else "without"
+            message = f"X {state} feature names, but AnomalyDetector was fitted {was} feature names"
+            warnings.warn(message, FewlierWarning, stacklevel=3)
+        return _by_position(table, self._model().encoder.schema.names)
 
     def _warn_if_unattainable(self, rate: float) -> None:
         smallest = self._model().calibration.smallest_rate
@@ -329,6 +350,26 @@ def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[n
         raise UserError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
     table = schema.match(Table.of(pair[0]))
     return table, read_labels(pair[1], table.n_rows)
+
+
+def _remember_columns(detector: AnomalyDetector, names: tuple[str, ...], has_names: bool) -> None:
+    """Set what scikit-learn asks of a fitted classifier; names only where the user gave some."""
+    detector.classes_ = np.array([0, 1])
+    detector.n_features_in_ = len(names)
+    if has_names:
+        detector.feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(detector, "feature_names_in_"):
+        del detector.feature_names_in_
+
+
+def _by_position(table: Table, names: tuple[str, ...]) -> Table:
+    """Give the columns of a table the names of the training columns."""
+    if len(table.names) != len(names):
+        raise UserError(
+            f"X has {len(table.names)} features, but AnomalyDetector is expecting {len(names)} "
+            f"features as input. Give the columns of training: {', '.join(names[:5])}, ..."
+        )
+    return Table(dict(zip(names, table.cells.values(), strict=True)))
 
 
 def _has_names(X: object) -> bool:

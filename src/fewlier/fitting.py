@@ -27,7 +27,6 @@ from fewlier.sampling import IntArray
 from fewlier.selection import Selection, average, best, equal
 from fewlier.table import Encoded, Encoder
 from fewlier.training import (
-    MAX_VALIDATION_NORMALS,
     Member,
     OnEpoch,
     Settings,
@@ -35,6 +34,7 @@ from fewlier.training import (
     criterion,
     no_news,
     train,
+    validation_normals,
 )
 
 # Training rows whose scores stand for all of them: anchors, and thresholds by contamination.
@@ -109,8 +109,8 @@ def fit_models(
     """Fit every plan, all of their members as one stack.
 
     The plans' tables must have the same columns, with the same codings, levels and columns that
-    may be missing, because the members share the template of the first plan. A plan fitted
-    beside others and with the same seed gives the same model.
+    may be missing, because all members share the template of the first plan: its masks, and the
+    constants of its conditionals (units and means), which shift log p but hardly rank rows.
     """
     density = build_density(plans[0].encoder, recipe, plans[0].seed)
     rows = Rows.of(_concatenated([plan.encoded for plan in plans]), recipe.device)
@@ -190,7 +190,7 @@ def _judged(
         return Rows.of(plan.encoded.take(index), device)
 
     # From rows that did not train: on those that did, cells cost less than on any other row.
-    validation = rows(member.validation_normals[:MAX_VALIDATION_NORMALS])
+    validation = rows(validation_normals(member))
     anchors = pass_anchors(density, trained.parameters, validation)
     normal = member_terms(density, trained.parameters, anchors, validation)
     anomaly = member_terms(density, trained.parameters, anchors, rows(member.validation_anomalies))
@@ -262,7 +262,7 @@ def _calibration(plan: Plan, model: FittedModel) -> Calibration:
     kept = sorted({member.fold for member in model.members})
     held_back = np.unique(np.concatenate([plan.folds[fold].calibration for fold in kept]))
     unseen = [np.isin(held_back, plan.folds[fold].calibration) for fold in kept]
-    sample = np.random.default_rng(plan.seed).permutation(len(plan.encoded))[:SAMPLE]
+    sample = np.random.default_rng(plan.seed).permutation(plan.n_training)[:SAMPLE]
     return Calibration(
         np.sort(_scores_by_folds(model, plan.encoded.take(held_back), kept, unseen)),
         np.sort(model.score(plan.encoded.take(sample))),
@@ -272,14 +272,14 @@ def _calibration(plan: Plan, model: FittedModel) -> Calibration:
 
 
 def out_of_fold_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:
-    """Score the rows of a plan, each by the folds that did not train on it, or by all."""
+    """Score the training rows, each by the folds that did not train on it, or by all."""
     kept = sorted({member.fold for member in model.members})
-    rows = np.arange(len(plan.encoded))
+    rows = np.arange(plan.n_training)
     untrained = [
         ~np.isin(rows, np.concatenate([plan.folds[fold].normals, plan.folds[fold].anomalies]))
         for fold in kept
     ]
-    return _scores_by_folds(model, plan.encoded, kept, untrained)
+    return _scores_by_folds(model, plan.encoded.take(rows), kept, untrained)
 
 
 def _scores_by_folds(

@@ -78,7 +78,7 @@ class MaskedMLP(nn.Module):
         self.biases[-1].copy_(output_bias)
 
     def forward(
-        self, x: Float[Tensor, "*m n i"], masks: Sequence[Float[Tensor, "_ _"]]
+        self, x: Float[Tensor, "*m n i"], masks: Sequence[Bool[Tensor, "_ _"]]
     ) -> Float[Tensor, "*m n o"]:
         """Map rows to outputs, each weight multiplied by its mask.
 
@@ -86,6 +86,6 @@ class MaskedMLP(nn.Module):
         """
         last = len(masks) - 1
         for layer, mask in enumerate(masks):
-            x = x @ (self.weights[layer] * mask) + self.biases[layer].unsqueeze(-2)
+            x = x @ (self.weights[layer] * mask.to(x.dtype)) + self.biases[layer].unsqueeze(-2)
             x = x if layer == last else torch.relu(x)
         return x

@@ -24,7 +24,8 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     density, selection = parameters["density"], parameters["selection"]
     lambdas, hidden = (_read_sequence(name, parameters[name]) for name in ("lambdas", "hidden"))
     patience, rate = parameters["patience"], parameters["learning_rate"]
-    _check("density", density, density in DENSITIES, f"one of {sorted(DENSITIES)}")
+    is_known = isinstance(density, str) and density in DENSITIES
+    _check("density", density, is_known, f"one of {sorted(DENSITIES)}")
     _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
     are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
     _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
@@ -54,7 +55,10 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
 
 def read_schema(parameters: Mapping[str, Any], table: Table) -> Schema:
     """Infer the columns of a table, and score those as the user chose by `conditionals`."""
-    schema = infer_schema(table, parameters["columns"])
+    columns = parameters["columns"]
+    is_choice = columns is None or isinstance(columns, str | Mapping)
+    _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
+    schema = infer_schema(table, columns)
     conditionals = parameters["conditionals"]
     if not conditionals:
         return schema

@@ -29,11 +29,13 @@ Labels = npt.NDArray[np.int8]
 class Plan:
     """One fit to be: its rows, how they are encoded and split, its seed, and what to say of it.
 
-    `guarantee` says what the thresholds and p-values of the fit promise.
+    The first `n_training` rows are those given to train on; validation rows that the user chose
+    follow. `guarantee` says what the thresholds and p-values of the fit promise.
     """
 
     encoder: Encoder
     encoded: Encoded
+    n_training: int
     folds: tuple[Fold, ...]
     seed: int
     guarantee: str
@@ -76,10 +78,11 @@ def make_plan(
     return Plan(
         encoder,
         encoder.encode(table),
+        table.n_rows,
         tuple(folds),
         seed,
         _guarantee(folds, held_back),
-        tuple(_notes(labels, len(anomalies), selection)),
+        tuple(_notes(labels, folds)),
     )
 
 
@@ -107,8 +110,8 @@ def plan_with_validation(
     }
     fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
     encoded = encoder.encode(Table(cells))
-    notes = tuple(_notes(np.concatenate([labels, validation[1]]), None, "average"))
-    return Plan(encoder, encoded, (fold,), seed, REUSED, notes)
+    notes = tuple(_notes(labels, [fold]))
+    return Plan(encoder, encoded, table.n_rows, (fold,), seed, REUSED, notes)
 
 
 def _by_label(
@@ -125,24 +128,26 @@ def _by_label(
     return normals, anomalies
 
 
-def _notes(labels: Labels, n_to_split: int | None, selection: Selection) -> list[str]:
+def _notes(labels: Labels, folds: Sequence[Fold]) -> list[str]:
     """Say what the labels made the fit do, beyond the usual."""
     notes = []
     if n_unlabelled := int((labels == UNLABELLED).sum()):
         notes.append(f"{n_unlabelled} unlabelled rows train as normal rows.")
-    if n_to_split == 0:
+    trains = any(len(fold.anomalies) for fold in folds)
+    validates = any(len(fold.validation_anomalies) for fold in folds)
+    if not trains and not validates:
         notes.append(
             "No labelled anomaly: a density of the normal rows alone, its epochs chosen by "
             "validation likelihood."
         )
-    elif n_to_split == 1 and selection == "average":
+    elif not validates:
         notes.append(
-            "One labelled anomaly cannot be split: it trains every member, epochs are chosen by "
-            "validation likelihood, and every lambda has the same weight."
+            "No labelled anomaly is left to validate on: all of them train, epochs are chosen by "
+            "validation likelihood, and with selection='average' every lambda weighs the same."
         )
-    elif n_to_split == 1:
+    elif not trains:
         notes.append(
-            "One labelled anomaly cannot be split: it chooses the epoch, and none trains "
-            "(selection='average' would train on it)."
+            "No labelled anomaly is left to train on: lambda is 0, and the labelled anomalies "
+            "choose the epoch."
         )
     return notes

@@ -8,6 +8,7 @@ import numpy as np
 
 from fewlier.fitting import MemberHistory
 from fewlier.model import FittedModel
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 
 
 @final
@@ -90,9 +91,9 @@ def summarise(
     for line in history:
         weights[line.lam] = weights.get(line.lam, 0.0) + line.weight
     return Summary(
-        n_normal=int((labels == 0).sum()),
-        n_anomaly=int((labels == 1).sum()),
-        n_unlabelled=int((labels == -1).sum()),
+        n_normal=int((labels == NORMAL).sum()),
+        n_anomaly=int((labels == ANOMALY).sum()),
+        n_unlabelled=int((labels == UNLABELLED).sum()),
         kinds={c.name: _kind(c.kind, c.coding) for c in model.encoder.schema.columns},
         lambda_weights=weights,
         validation=sum(line.weight * line.criterion for line in kept),
@@ -116,7 +117,7 @@ def _diverged(history: Sequence[MemberHistory]) -> list[str]:
 
 
 def _kind(kind: str, coding: str) -> str:
-    return kind if kind == coding else f"{kind} as {coding}"
+    return str(kind) if kind == coding else f"{kind} as {coding}"
 
 
 def unit_of(model: FittedModel) -> str:

@@ -256,14 +256,16 @@ def _initial(density: Density, members: Sequence[Member], device: torch.device) 
 
 
 def _validation_sample(members: Sequence[Member]) -> Sample:
-    normals = [
-        np.random.default_rng(member.seed).permutation(member.validation_normals)
-        for member in members
-    ]
     return Sample.of(
-        [rows[:MAX_VALIDATION_NORMALS] for rows in normals],
+        [validation_normals(member) for member in members],
         [member.validation_anomalies for member in members],
     )
+
+
+def validation_normals(member: Member) -> IntArray:
+    """Draw the normals that judge a member: all of them, or as many as are worth the time."""
+    rows = np.random.default_rng(member.seed).permutation(member.validation_normals)
+    return rows[:MAX_VALIDATION_NORMALS]
 
 
 def criterion(

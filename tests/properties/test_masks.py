@@ -38,7 +38,7 @@ def masked_network(ordering, inputs, outputs, hidden, seed):
     masks = autoregressive_masks(position[inputs], degrees, position[outputs])
     network = MaskedMLP([len(inputs), *hidden, len(outputs)])
     network.reset(torch.zeros(len(outputs)), generator)
-    return lambda x: network(x, [mask.float() for mask in masks])
+    return lambda x: network(x, masks)
 
 
 def mixed_frame(columns="real flag colour count amount", n=40):

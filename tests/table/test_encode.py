@@ -200,9 +200,17 @@ def test_constant_and_empty_columns_are_encoded(values):
     encoder, table = fitted(pd.DataFrame({"x": values}))
     encoded = encoder.encode(table)
     assert encoder.schema.columns[0].coding is Kind.REAL
-    assert encoder.log_scale.tolist() == [0]
     assert encoded.targets.tolist() == [[0], [0]]
     assert np.isfinite(encoded.inputs).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -3e6, 1e-4])
+def test_any_other_value_is_far_from_a_constant(value):
+    encoder, _ = fitted(pd.DataFrame({"x": [value] * 3}))
+    others = pd.DataFrame({"x": [value, value + 0.5 * max(1, abs(value))]})
+    same, other = encode(encoder, others).targets[:, 0]
+    assert same == 0
+    assert other > 5
 
 
 def test_a_text_column_declared_category_but_missing_everywhere_has_one_code():

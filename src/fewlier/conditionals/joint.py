@@ -132,6 +132,7 @@ class Joint(nn.Module):
 
     def __init__(self, encoder: Encoder, n_components: int = 3) -> None:
         super().__init__()
+        self.n_components = n_components
         self.groups = _groups(encoder, n_components)
         rate = torch.from_numpy(encoder.missing_rate).float()
         mixed = ((rate > 0) & (rate < 1)).nonzero().squeeze(-1)

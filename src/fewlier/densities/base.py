@@ -40,6 +40,7 @@ class Density(nn.Module, ABC):
     """log p(x) of encoded rows, cell by cell."""
 
     n_passes: int
+    joint: Joint
 
     @abstractmethod
     def __init__(
@@ -63,6 +64,7 @@ class Density(nn.Module, ABC):
             Draws what is random in the structure, such as orderings.
         """
         super().__init__()
+        self.architecture = architecture
 
     @abstractmethod
     def reset(self, generator: torch.Generator) -> None:

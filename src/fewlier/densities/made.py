@@ -3,7 +3,7 @@
 from typing import final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from fewlier.conditionals.joint import Joint, Rows, Terms
@@ -22,6 +22,9 @@ class Made(Density):
     i mod `n_masks` of the hidden units' degrees; there are as many passes as the larger of the two.
     """
 
+    input_owner: Int[Tensor, " i"]
+    positions: Int[Tensor, "o d"]
+
     def __init__(
         self,
         joint: Joint,
@@ -30,29 +33,35 @@ class Made(Density):
         generator: torch.Generator,
     ) -> None:
         super().__init__(joint, input_owner, architecture, generator)
-        hidden = architecture.hidden
-        n_orderings, n_masks = architecture.n_orderings, architecture.n_masks
+        hidden, n_columns = architecture.hidden, len(joint.log_scale)
         self.joint = joint
-        self.n_passes = max(n_orderings, n_masks)
-        self.n_layers = len(hidden) + 1
+        self.n_passes = max(architecture.n_orderings, architecture.n_masks)
         self.network = MaskedMLP([len(input_owner), *hidden, len(joint.owner)])
-        n_columns = len(joint.log_scale)
-        positions = [torch.randperm(n_columns, generator=generator) for _ in range(n_orderings)]
-        degrees = [
-            [hidden_degrees(n_columns, width, generator) for width in hidden]
-            for _ in range(n_masks)
+        self.register_buffer("input_owner", input_owner, persistent=False)
+        positions = [
+            torch.randperm(n_columns, generator=generator) for _ in range(architecture.n_orderings)
         ]
-        for index in range(self.n_passes):
-            position = positions[index % n_orderings]
-            masks = autoregressive_masks(
-                position[input_owner], degrees[index % n_masks], position[joint.owner]
-            )
-            for layer, mask in enumerate(masks):
-                self.register_buffer(f"mask_{index}_{layer}", mask.float())
+        self.register_buffer("positions", torch.stack(positions))
+        for layer, width in enumerate(hidden):
+            draws = [
+                hidden_degrees(n_columns, width, generator) for _ in range(architecture.n_masks)
+            ]
+            self.register_buffer(f"degrees_{layer}", torch.stack(draws))
 
-    def masks(self, index: int) -> list[Float[Tensor, "_ _"]]:
-        """Return the masks of pass `index`, one per layer."""
-        return [self.get_buffer(f"mask_{index}_{layer}") for layer in range(self.n_layers)]
+    def masks(self, index: int) -> list[Bool[Tensor, "_ _"]]:
+        """Return the masks of pass `index`, one per layer.
+
+        Made anew for every call, which is cheap: kept, those of a thousand columns would take more
+        memory than the weights.
+        """
+        position = self.positions[index % len(self.positions)]
+        layers = range(len(self.network.weights) - 1)
+        draws = [self.get_buffer(f"degrees_{layer}") for layer in layers]
+        return autoregressive_masks(
+            position[self.input_owner],
+            [degrees[index % len(degrees)] for degrees in draws],
+            position[self.joint.owner],
+        )
 
     def reset(self, generator: torch.Generator) -> None:
         """Draw the weights anew."""

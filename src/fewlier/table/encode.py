@@ -19,6 +19,7 @@ _LOW_END, _HIGH_END = -1.0, 2.0
 # Positive values beyond are read as these: their powers and logarithms stay finite in float32.
 _MIN_POSITIVE, _MAX_POSITIVE = 1e-30, 1e30
 _MAX_FLOAT = float(np.finfo(np.float64).max)
+_CONSTANT_SPAN = 1e-3
 # Codings whose values span orders of magnitude, so that a network reads their logarithm.
 _LOGGED = (Kind.COUNT, Kind.POSITIVE)
 
@@ -67,7 +68,8 @@ class ColumnStats:
         Mean of a count or positive column, whose input is ``log1p(x / unit)``, scaled; else 1.
     low, span : float
         What is scaled to ``(x - low) / span``, which lies in [0, 1] on the training normals. The
-        span of a column without two different values is 1; binaries and categories have 0 and 1.
+        span of a constant column is a thousandth of its value, so that any other value is far
+        away; that of an empty column is 1; binaries and categories have 0 and 1.
     fill : float
         Input where a numeric cell is missing or outside its domain: the mean input.
     mean_target : float
@@ -245,7 +247,8 @@ def _measure(column: Column, cells: Cells) -> ColumnStats:
     if coding not in (Kind.BINARY, Kind.CATEGORY):
         unscaled = stats.scale(coding, _bounded(coding, values))
         low, high = float(unscaled.min()), float(unscaled.max())
-        stats = replace(stats, low=low, span=min(high - low, _MAX_FLOAT) or 1.0)
+        span = min(high - low, _MAX_FLOAT) or _CONSTANT_SPAN * max(1.0, abs(low))
+        stats = replace(stats, low=low, span=span)
     targets, inputs = _targets_and_inputs(coding, stats, values)
     return replace(stats, fill=float(inputs.mean()), mean_target=float(targets.mean()))
 

@@ -1,0 +1,195 @@
+"""The model file as a container: a zip of exactly two plain parts, a manifest and weights.
+
+Sizes are checked before anything is read; neither reading nor writing needs torch.
+"""
+
+import json
+import math
+import os
+import secrets
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NoReturn, TypeAlias, final
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from fewlier.errors import FormatError, UserError
+
+MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
+MAX_BYTES = {MANIFEST: 64 * 2**20, WEIGHTS: 4 * 2**30}
+MAX_VALUES = 2_000_000  # in a manifest; some hundred bytes of memory each
+
+Json: TypeAlias = dict[str, Any]
+PathLike: TypeAlias = str | os.PathLike[str]
+
+_MAX_DIGITS = 18
+# What zipfile raises on damaged files; RuntimeError where a part asks for a password.
+_DAMAGE = (BadZipFile, EOFError, OSError, OverflowError, RuntimeError, ValueError, struct.error)
+# The last record of a zip, and the size of the one before it in zips of more than 2 GB.
+_END = struct.Struct("<4sHHHHLLH")
+_LOCATOR_BYTES = 20
+_MAX_DIRECTORY_BYTES = 1024
+
+
+@final
+class Archive:
+    """The parts of an open model file whose names, sizes and storage are as they must be."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        try:
+            _check_end(file)
+            self._zip = ZipFile(file)
+        except _DAMAGE as error:
+            raise _not_a_zip(error) from error
+        _check_parts(self._zip.infolist())
+
+    def size(self, name: str) -> int:
+        """Return the bytes of a part."""
+        return self._zip.getinfo(name).file_size
+
+    def read(self, name: str, n_bytes: int | None = None) -> bytes:
+        """Return a part, or its first bytes; damage that its checksum reveals is an error."""
+        try:
+            with self._zip.open(name) as part:
+                return part.read(self.size(name) if n_bytes is None else n_bytes)
+        except _DAMAGE as error:
+            raise FormatError(f"its part {name!r} cannot be read: {error}") from error
+
+
+@contextmanager
+def opened(path: PathLike) -> Iterator[Archive]:
+    """Open a model file; a `FormatError` in the block gets the name of the file."""
+    try:
+        with Path(path).open("rb") as file:
+            yield Archive(file)
+    except FormatError as error:
+        raise FormatError(
+            f"Model file {str(path)!r} must be one that fewlier has written: {error} "
+            "Save the model again, or take another copy of the file."
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"Model file {str(path)!r} must be a file that can be read; got: {error.strerror}. "
+            "Check the path."
+        ) from error
+
+
+def write_archive(path: PathLike, manifest: Json, weights: bytes) -> None:
+    """Write a model file, whole or not at all: what was there before stays until it is replaced."""
+    content = json.dumps(manifest, allow_nan=False).encode()
+    for name, size in ((MANIFEST, len(content)), (WEIGHTS, len(weights))):
+        if size > MAX_BYTES[name]:
+            raise UserError(
+                f"{name!r} in a model file must be at most {MAX_BYTES[name]} bytes; got {size}. "
+                "Fit with fewer columns, categories, hidden units or members."
+            )
+    if _n_values(content) > MAX_VALUES:
+        raise UserError(
+            f"A model file must describe its columns in {MAX_VALUES} values; got more. Leave out "
+            "columns of many categories."
+        )
+    try:
+        _write_zip(Path(path).resolve(), content, weights)
+    except OSError as error:
+        raise UserError(
+            f"The model must be saved where files can be written; got {str(path)!r}: "
+            f"{error.strerror}. Nothing was changed; choose another path."
+        ) from error
+
+
+def _write_zip(target: Path, manifest: bytes, weights: bytes) -> None:
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    file = temporary.open("xb")
+    try:
+        with file:
+            with ZipFile(file, "w", ZIP_STORED) as archive:
+                archive.writestr(ZipInfo(MANIFEST), manifest)
+                archive.writestr(ZipInfo(WEIGHTS), weights)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def parse_json(content: bytes, what: str) -> Json:
+    """Read a JSON object, refusing what JSON leaves open: NaN, huge numbers, repeated keys."""
+    require(_n_values(content) <= MAX_VALUES, f"{what} has more than {MAX_VALUES} values.")
+    try:
+        parsed = json.loads(
+            content.decode("utf-8"),
+            parse_constant=_refused,
+            parse_float=_finite,
+            parse_int=_small,
+            object_pairs_hook=_unrepeated,
+        )
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{what} is no valid JSON ({error}).") from error
+    require(isinstance(parsed, dict), f"{what} is no JSON object.")
+    return dict(parsed)
+
+
+def require(is_right: bool, otherwise: str) -> None:
+    """Raise a `FormatError` that says what is wrong."""
+    if not is_right:
+        raise FormatError(otherwise)
+
+
+def _check_end(file: IO[bytes]) -> None:
+    """Bound the directory of the zip before zipfile reads it, whatever its size, into memory."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _END.size - _LOCATOR_BYTES))
+    tail = file.read()
+    signature, _, _, _, n_parts, n_bytes, _, n_comment = _END.unpack(tail[-_END.size :])
+    needless = size < 2**31 and tail.startswith(b"PK\x06\x07")
+    is_end = signature == b"PK\x05\x06" and n_comment == 0 and not needless
+    require(is_end, "it does not end as a zip does.")
+    is_short = n_parts == 2 and n_bytes <= _MAX_DIRECTORY_BYTES
+    require(is_short, f"it has {n_parts} parts in a directory of {n_bytes} bytes, not 2.")
+
+
+def _not_a_zip(error: Exception) -> FormatError:
+    return error if isinstance(error, FormatError) else FormatError(f"it is no zip ({error}).")
+
+
+def _check_parts(parts: list[ZipInfo]) -> None:
+    names = [part.filename for part in parts]
+    require(
+        sorted(names) == [MANIFEST, WEIGHTS],
+        f"its parts are {names}, not {MANIFEST!r} and {WEIGHTS!r}.",
+    )
+    for part in parts:
+        is_plain = part.compress_type == ZIP_STORED and part.compress_size == part.file_size
+        require(is_plain and not part.flag_bits & 1, f"its {part.filename!r} is compressed.")
+        limit = MAX_BYTES[part.filename]
+        require(part.file_size <= limit, f"its {part.filename!r} is larger than {limit} bytes.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number beyond float64")
+    return number
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> Json:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise ValueError("a record has a key twice")
+    return record
+
+
+def _small(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError("an integer beyond 64 bits")
+    return int(digits)
+
+
+def _n_values(content: bytes) -> int:
+    """Count the values of a JSON document, or somewhat more; parsing takes memory for each."""
+    return sum(map(content.count, (b",", b"[", b"{")))

@@ -1,0 +1,133 @@
+"""What a model file says of its model, read and checked without building a network."""
+
+import math
+
+from fewlier.archive import MANIFEST, Archive, Json, PathLike, opened, parse_json, require
+from fewlier.errors import FormatError
+from fewlier.table import Column, ColumnStats, Encoder, Kind
+from fewlier.table.columns import fields_of, is_finite_float
+
+FORMAT, VERSION = "fewlier", 1
+N_PROBES = 3
+
+_FIELDS = (
+    *("format", "version", "versions", "encoder", "density", "selection"),
+    *("members", "calibration", "probes", "extra"),
+)
+_SIZES = ("n_components", "n_orderings", "n_masks")
+_COUNTS = ("n_normal_scores", "n_training_scores")
+_LARGEST_INT = 2**31 - 1
+
+
+def read_manifest(path: PathLike) -> Json:
+    """Return what a model file says of its model, checked, without building it."""
+    with opened(path) as archive:
+        return manifest_of(archive)
+
+
+def manifest_of(archive: Archive) -> Json:
+    """Return the manifest of an open model file, checked."""
+    manifest = parse_json(archive.read(MANIFEST), "its manifest")
+    check_manifest(manifest)
+    return manifest
+
+
+def check_manifest(manifest: Json) -> None:
+    """Refuse a manifest that this version of fewlier cannot have written."""
+    require(manifest.get("format") == FORMAT, "its manifest names another format.")
+    version = manifest.get("version")
+    require(_is_int(version, 1), "its format version is no positive integer.")
+    if version != VERSION:
+        raise FormatError(
+            f"its format version is {version}, newer than {VERSION}, the newest this fewlier "
+            "reads. Upgrade fewlier."
+        )
+    fields_of(manifest, "its manifest", _FIELDS)
+    versions = fields_of(manifest["versions"], "its versions", ("fewlier", "torch"))
+    require(all(isinstance(v, str) for v in versions), "its versions are no texts.")
+    require(manifest["selection"] in ("average", "best"), "its selection is unknown.")
+    require(isinstance(manifest["extra"], dict), "what it says of the detector is no record.")
+    encoder = Encoder.from_json(manifest["encoder"])
+    _check_density(manifest["density"])
+    _check_members(manifest["members"], manifest["selection"])
+    _check_calibration(manifest["calibration"])
+    _check_probes(manifest["probes"], encoder)
+
+
+def probe_rows(encoder: Encoder) -> list[list[float | str | None]]:
+    """Make up three rows from the encoder's statistics: middling, high, and with a cell missing."""
+    columns = list(zip(encoder.schema.columns, encoder.stats, strict=True))
+    middle, high = ([_probe_cell(*column, share) for column in columns] for share in (0.5, 0.9))
+    return [middle, high, [None, *middle[1:]]]
+
+
+def _probe_cell(column: Column, stats: ColumnStats, share: float) -> float | str | None:
+    """Return a cell somewhere in the range of a column; None if the column never had a value."""
+    if column.levels:
+        level = column.levels[int(share * len(column.levels))]
+        return level if column.kind is Kind.CATEGORY else float(level)
+    match column.coding:
+        case Kind.CATEGORY:
+            return None
+        case Kind.COUNT:
+            return float(round(2 * share * stats.unit))
+        case Kind.POSITIVE:
+            return 2 * share * stats.unit
+        case _:
+            return stats.low + share * stats.span
+
+
+def _check_density(record: object) -> None:
+    name, hidden, *sizes = fields_of(record, "its density", ("name", "hidden", *_SIZES))
+    require(isinstance(name, str), "the name of its density is no text.")
+    is_hidden = isinstance(hidden, list) and all(_is_int(width, 1) for width in hidden)
+    require(is_hidden and all(_is_int(n, 1) for n in sizes), "the sizes of its density are wrong.")
+
+
+def _check_members(members: object, selection: str) -> None:
+    require(isinstance(members, list) and len(members) > 0, "it has no list of members.")
+    total = 0.0
+    for record in members if isinstance(members, list) else ():
+        weight, fold, scale = fields_of(record, "a member", ("weight", "fold", "scale"))
+        require(_is_positive(weight), "the weight of a member is not positive.")
+        require(_is_int(fold, 0), "the fold of a member is no integer >= 0.")
+        require(_is_positive(scale), "the scale of a member is not positive.")
+        require(scale == 1 or selection == "average", "the scale of its best member is not 1.")
+        total += weight
+    require(abs(total - 1) <= 1e-6, "the weights of its members do not sum to 1.")
+
+
+def _check_calibration(record: object) -> None:
+    threshold, guarantee, *counts = fields_of(
+        record, "its calibration", ("threshold", "guarantee", *_COUNTS)
+    )
+    require(is_finite_float(threshold), "its threshold is no finite number.")
+    require(isinstance(guarantee, str), "its guarantee is no text.")
+    require(all(_is_int(n, 1) for n in counts), "its calibration has no positive numbers of rows.")
+
+
+def _check_probes(record: object, encoder: Encoder) -> None:
+    rows, scores = fields_of(record, "its probe rows", ("rows", "scores"))
+    kinds = [column.kind for column in encoder.schema.columns]
+    for values in (rows, scores):
+        is_list = isinstance(values, list) and len(values) == N_PROBES
+        require(is_list, f"it has other than {N_PROBES} probe rows with a score each.")
+    for row in rows:
+        is_row = isinstance(row, list) and len(row) == len(kinds)
+        is_row = is_row and all(map(_is_cell, row, kinds))
+        require(is_row, "a probe row does not fit its columns.")
+    require(all(map(is_finite_float, scores)), "the score of a probe row is no finite number.")
+
+
+def _is_cell(cell: object, kind: Kind) -> bool:
+    if cell is None:
+        return True
+    return isinstance(cell, str) if kind is Kind.CATEGORY else is_finite_float(cell)
+
+
+def _is_int(value: object, least: int) -> bool:
+    return type(value) is int and least <= value <= _LARGEST_INT
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, float) and 0 < value < math.inf

@@ -1,0 +1,284 @@
+"""FittedModel <-> file: one zip of a manifest (JSON) and weights (safetensors), and no pickle."""
+
+import struct
+from collections.abc import Callable
+from itertools import pairwise
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from fewlier import __version__
+from fewlier.archive import (
+    WEIGHTS,
+    Archive,
+    Json,
+    PathLike,
+    opened,
+    parse_json,
+    require,
+    write_archive,
+)
+from fewlier.calibration import Calibration
+from fewlier.conditionals.joint import Anchors, Joint
+from fewlier.densities import DENSITIES
+from fewlier.densities.base import Architecture, Density
+from fewlier.errors import FormatError
+from fewlier.manifest import FORMAT, VERSION, manifest_of, probe_rows
+from fewlier.model import FittedMember, FittedModel
+from fewlier.table import Encoder, Kind, Table
+
+PROBE_TOLERANCE = 1e-4
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+Layout: TypeAlias = dict[str, tuple[str, list[int]]]
+
+_DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
+_ITEM_BYTES = {"F32": 4, "F64": 8, "I64": 8}
+# safetensors names each tensor once, with its type, shape and place.
+_HEADER_BYTES_PER_TENSOR = 1024
+
+
+def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
+    """Write a model to a file, whole or not at all.
+
+    Parameters
+    ----------
+    model : FittedModel
+        The model.
+    path : path
+        Where to; a file there is replaced.
+    extra : dict
+        JSON values to keep with it, such as the parameters of its detector.
+    """
+    architecture = model.density.architecture
+    rows = probe_rows(model.encoder)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "versions": {"fewlier": __version__, "torch": str(torch.__version__)},
+        "encoder": model.encoder.to_json(),
+        "density": {
+            "name": next(n for n, cls in DENSITIES.items() if type(model.density) is cls),
+            "hidden": [int(width) for width in architecture.hidden],
+            "n_components": int(model.density.joint.n_components),
+            "n_orderings": int(architecture.n_orderings),
+            "n_masks": int(architecture.n_masks),
+        },
+        "selection": model.selection,
+        "members": [
+            {"weight": float(m.weight), "fold": int(m.fold), "scale": float(m.scale)}
+            for m in model.members
+        ],
+        "calibration": {
+            "threshold": float(model.calibration.threshold),
+            "guarantee": model.calibration.guarantee,
+            "n_normal_scores": len(model.calibration.normal_scores),
+            "n_training_scores": len(model.calibration.training_scores),
+        },
+        "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
+        "extra": extra,
+    }
+    write_archive(path, manifest, safetensors.numpy.save(_arrays(model)))
+
+
+def load_model(path: PathLike, *, device: torch.device | str = "cpu") -> tuple[FittedModel, Json]:
+    """Return the model in a file, and the `extra` it was saved with.
+
+    Raises
+    ------
+    FormatError
+        If anything in the file is not as `save_model` writes it, or if its probe rows do not
+        score as they did when it was saved.
+    """
+    with opened(path) as archive:
+        manifest = manifest_of(archive)
+        encoder = Encoder.from_json(manifest["encoder"])
+        require(manifest["density"]["name"] in DENSITIES, "its density is unknown.")
+        require(
+            _least_bytes(manifest, encoder) <= archive.size(WEIGHTS),
+            "its weights are smaller than its manifest implies.",
+        )
+        density = _template(manifest["density"], encoder)
+        layout = _layout(manifest, density, encoder.n_columns)
+        arrays = _read_arrays(archive, layout)
+        _check_values(arrays, manifest["density"]["name"], encoder.n_columns)
+        model = _built(manifest, encoder, density, arrays, torch.device(device))
+        _check_probes(model, manifest["probes"])
+        extra: Json = manifest["extra"]
+        return model, extra
+
+
+def _probe_scores(
+    model: FittedModel, rows: list[list[float | str | None]]
+) -> npt.NDArray[np.float64]:
+    columns = zip(model.encoder.schema.columns, zip(*rows, strict=True), strict=True)
+    cells = {
+        column.name: np.array(values, dtype=object if column.kind is Kind.CATEGORY else np.float64)
+        for column, values in columns
+    }
+    with np.errstate(all="ignore"):  # what is wrong with a damaged file shows in the score
+        return model.score(model.encoder.encode(Table(cells)))
+
+
+def _check_probes(model: FittedModel, probes: Json) -> None:
+    found = _probe_scores(model, probes["rows"])
+    is_close = np.allclose(found, probes["scores"], rtol=PROBE_TOLERANCE, atol=PROBE_TOLERANCE)
+    require(
+        is_close,
+        f"its probe rows must score {probes['scores']}; they score {found.tolist()}.",
+    )
+
+
+def _arrays(model: FittedModel) -> Arrays:
+    """Name every tensor of a model."""
+    tensors = {f"density.{name}": value for name, value in _buffers(model.density).items()}
+    arrays: Arrays = {
+        "calibration.normal_scores": model.calibration.normal_scores,
+        "calibration.training_scores": model.calibration.training_scores,
+    }
+    for index, member in enumerate(model.members):
+        prefix = f"member.{index}"
+        tensors |= {f"{prefix}.parameters.{n}": value for n, value in member.parameters.items()}
+        tensors |= {f"{prefix}.anchors.{n}": v for n, v in member.anchors._asdict().items()}
+        arrays[f"{prefix}.centre"] = member.centre
+    arrays |= {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _buffers(density: Density) -> dict[str, Tensor]:
+    """Return what is random in the structure of a density: its state but for the parameters."""
+    parameters = {name for name, _ in density.named_parameters()}
+    return {name: v for name, v in density.state_dict().items() if name not in parameters}
+
+
+def _least_bytes(manifest: Json, encoder: Encoder) -> int:
+    """Return bytes that the weights take at least: sizes are checked before they are allocated."""
+    record = manifest["density"]
+    codings = [column.coding for column in encoder.schema.columns]
+    n_outputs = codings.count(Kind.REAL) * record["n_components"]
+    n_outputs += codings.count(Kind.CATEGORY) * int(encoder.n_levels.max())
+    widths = [encoder.n_inputs, *record["hidden"], n_outputs]
+    n_weights = len(manifest["members"]) * sum(below * above for below, above in pairwise(widths))
+    n_drawn = record["n_orderings"] * len(codings) + record["n_masks"] * sum(record["hidden"])
+    return int(4 * n_weights + 8 * n_drawn)
+
+
+def _template(record: Json, encoder: Encoder) -> Density:
+    sizes = Architecture(tuple(record["hidden"]), record["n_orderings"], record["n_masks"])
+    return DENSITIES[record["name"]](
+        Joint(encoder, record["n_components"]),
+        torch.from_numpy(encoder.input_owner),
+        sizes,
+        torch.Generator(),
+    )
+
+
+def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:
+    """Return the type and shape that every tensor of the file must have."""
+    calibration = manifest["calibration"]
+    layout = {f"density.{name}": _spec(tensor) for name, tensor in _buffers(density).items()}
+    for name in ("normal_scores", "training_scores"):
+        layout[f"calibration.{name}"] = ("F64", [calibration[f"n_{name}"]])
+    for index in range(len(manifest["members"])):
+        prefix = f"member.{index}"
+        for name, parameter in density.named_parameters():
+            layout[f"{prefix}.parameters.{name}"] = _spec(parameter)
+        for name in Anchors._fields:
+            layout[f"{prefix}.anchors.{name}"] = ("F32", [density.n_passes, n_columns])
+        layout[f"{prefix}.centre"] = ("F64", [n_columns])
+    return layout
+
+
+def _spec(tensor: Tensor) -> tuple[str, list[int]]:
+    return _DTYPES[tensor.dtype], list(tensor.shape)
+
+
+def _read_arrays(archive: Archive, layout: Layout) -> Arrays:
+    """Read the weights, after their size and then their header proved to be those of the layout."""
+    size, start = archive.size(WEIGHTS), archive.read(WEIGHTS, 8)
+    require(len(start) == 8, "its weights have no header.")
+    (header_bytes,) = struct.unpack("<Q", start)
+    n_bytes = sum(_ITEM_BYTES[dtype] * prod(shape) for dtype, shape in layout.values())
+    is_short = header_bytes <= _HEADER_BYTES_PER_TENSOR * len(layout)
+    require(
+        is_short and size == 8 + header_bytes + n_bytes,
+        f"its weights are {size} bytes, which is not what its manifest implies.",
+    )
+    header = parse_json(archive.read(WEIGHTS, 8 + header_bytes)[8:], "the header of its weights")
+    different = sorted(set(header) ^ set(layout))
+    require(not different, f"tensors are missing or unexpected: {different[:5]}.")
+    for name, (dtype, shape) in layout.items():
+        record = header[name] if isinstance(header[name], dict) else {}
+        found = record.get("dtype"), record.get("shape")
+        require(found == (dtype, shape), f"tensor {name!r} is {found}, not {(dtype, shape)}.")
+    try:
+        arrays: Arrays = safetensors.numpy.load(archive.read(WEIGHTS))
+    except (SafetensorError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"its weights are no safetensors ({error}).") from error
+    return arrays
+
+
+def _check_values(arrays: Arrays, density: str, n_columns: int) -> None:
+    for name, array in arrays.items():
+        require(bool(np.isfinite(array).all()), f"tensor {name!r} holds NaN or infinity.")
+        is_sorted = not name.startswith("calibration.") or bool((array[1:] >= array[:-1]).all())
+        require(is_sorted, f"tensor {name!r} is not sorted.")
+    if density in _STRUCTURE_CHECKS:
+        _STRUCTURE_CHECKS[density](arrays, n_columns)
+
+
+def _check_made(arrays: Arrays, n_columns: int) -> None:
+    """Refuse orderings and degrees that would let a column see itself, or reach beyond the last."""
+    positions = np.sort(arrays["density.positions"], -1)
+    is_permutation = bool((positions == np.arange(n_columns)).all())
+    require(is_permutation, "an ordering of its columns is no permutation.")
+    for name, degrees in arrays.items():
+        if name.startswith("density.degrees_"):
+            is_inside = bool((degrees >= 0).all() and (degrees < max(n_columns - 1, 1)).all())
+            require(is_inside, f"tensor {name!r} has degrees out of range.")
+
+
+_STRUCTURE_CHECKS: dict[str, Callable[[Arrays, int], None]] = {"made": _check_made}
+
+
+def _built(
+    manifest: Json, encoder: Encoder, density: Density, arrays: Arrays, device: torch.device
+) -> FittedModel:
+    """Put a model together from parts that were all checked."""
+    # Copies, because a slice of the file's bytes is not aligned as tensors are.
+    tensors = {
+        name: torch.tensor(array, device=device)
+        for name, array in arrays.items()
+        if name.startswith("density.") or ".parameters." in name or ".anchors." in name
+    }
+    members = tuple(
+        FittedMember(
+            record["weight"],
+            record["fold"],
+            _under(f"member.{index}.parameters.", tensors),
+            Anchors(**_under(f"member.{index}.anchors.", tensors)),
+            arrays[f"member.{index}.centre"].astype(np.float64),
+            record["scale"],
+        )
+        for index, record in enumerate(manifest["members"])
+    )
+    density.load_state_dict(_under("density.", tensors) | members[0].parameters)
+    calibration = Calibration(
+        arrays["calibration.normal_scores"].astype(np.float64),
+        arrays["calibration.training_scores"].astype(np.float64),
+        manifest["calibration"]["threshold"],
+        manifest["calibration"]["guarantee"],
+    )
+    return FittedModel(encoder, density.to(device), members, manifest["selection"], calibration)
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}

@@ -1,0 +1,581 @@
+"""The model file: what survives it, and what a damaged one does."""
+
+import io
+import json
+import os
+import pickle  # noqa: TID251 - to show that it is refused
+import re
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.numpy
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from fewlier import AnomalyDetector, FormatError, UserError
+from fewlier.archive import MANIFEST, MAX_BYTES, WEIGHTS
+from fewlier.manifest import read_manifest
+from fewlier.persistence import load_model, save_model
+
+GOLDEN = Path(__file__).parent / "golden"
+N = 120
+LABELS = np.repeat([1, 0], [6, N - 6])
+
+
+def visits(seed=0):
+    """Return a table with columns of every kind, a tenth of its cells missing."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, N) + 40 * (np.arange(N) < 6),
+            "visits": rng.poisson(6, N).astype(float),
+            "spend": rng.lognormal(2, 1.5, N),
+            "insured": rng.integers(0, 2, N).astype(float),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], N),
+        }
+    )
+    return table.mask(rng.random(table.shape) < 0.1, None)
+
+
+def fitted(X=None, **changes):
+    small = {"hidden": (8,), "lambdas": (0, 10), "n_orderings": 2, "n_masks": 3, "max_epochs": 3}
+    small |= {"false_alarm_rate": 0.2, "random_state": 0}
+    return AnomalyDetector(**small | changes).fit(visits() if X is None else X, LABELS)
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return fitted()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def saved(detector, folder):
+    path = folder / "saved.fewlier"
+    detector.save(path)
+    return path
+
+
+def parts_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read(MANIFEST)), safetensors.numpy.load(archive.read(WEIGHTS))
+
+
+def zipped(path, parts, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in parts:
+            archive.writestr(name, content)
+    return path
+
+
+def rewritten(path, manifest, tensors):
+    """Write parts as they are, right or wrong, with checksums that fit."""
+    content = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
+    weights = tensors if isinstance(tensors, bytes) else safetensors.numpy.save(tensors)
+    return zipped(path, [(MANIFEST, content), (WEIGHTS, weights)])
+
+
+def replace_at(document, path, value):
+    *above, last = path
+    for key in above:
+        document = document[key]
+    document[last] = value
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+def test_everything_survives_a_round_trip_bit_for_bit(selection, tmp_path):
+    detector = fitted(selection=selection, hidden=(8, 5))
+    detector.save(tmp_path / "a.fewlier")
+    loaded = AnomalyDetector.load(str(tmp_path / "a.fewlier"))
+    X = visits(seed=1)
+    for method in (
+        "anomaly_score",
+        "decision_function",
+        "predict_proba",
+        "score_samples",
+        "p_value",
+    ):
+        np.testing.assert_array_equal(getattr(loaded, method)(X), getattr(detector, method)(X))
+    assert loaded.get_params() == detector.get_params()
+    assert loaded.summary_ == detector.summary_
+    assert loaded.score_unit_ == detector.score_unit_
+    assert loaded.model_.calibration.guarantee == detector.model_.calibration.guarantee
+    np.testing.assert_array_equal(loaded.classes_, [0, 1])
+    np.testing.assert_array_equal(loaded.feature_names_in_, detector.feature_names_in_)
+    loaded.save(tmp_path / "b.fewlier")
+    assert (tmp_path / "a.fewlier").read_bytes() == (tmp_path / "b.fewlier").read_bytes()
+
+
+def test_a_moved_threshold_survives_and_can_be_moved_again(detector, tmp_path):
+    moved = AnomalyDetector.load(saved_as(detector, tmp_path)).set_threshold(contamination=0.3)
+    loaded = AnomalyDetector.load(saved_as(moved, tmp_path))
+    assert loaded.threshold_ == moved.threshold_ != detector.threshold_
+    assert loaded.summary_.threshold == moved.threshold_
+    assert loaded.set_threshold(false_alarm_rate=0.2).threshold_ == detector.threshold_
+
+
+def saved_as(detector, tmp_path):
+    detector.save(tmp_path / "model.fewlier")
+    return tmp_path / "model.fewlier"
+
+
+def test_parameters_of_any_number_type_and_tables_without_names_survive(tmp_path):
+    X = visits()[["age", "visits"]].to_numpy(dtype=float)
+    changes = {
+        "hidden": [8],
+        "lambdas": np.array([0, 1]),
+        "false_alarm_rate": np.float32(0.25),
+        "columns": "real",
+        "random_state": np.random.RandomState(0),
+    }
+    detector = fitted(X, **changes)
+    loaded = AnomalyDetector.load(saved_as(detector, tmp_path))
+    np.testing.assert_array_equal(loaded.anomaly_score(X), detector.anomaly_score(X))
+    assert (loaded.hidden, loaded.lambdas, loaded.columns) == ((8,), (0, 1), "real")
+    assert loaded.false_alarm_rate == 0.25
+    assert loaded.random_state is None
+    assert loaded.n_features_in_ == 2
+    assert not hasattr(loaded, "feature_names_in_")
+
+
+def test_one_column_and_a_column_missing_everywhere_survive(tmp_path):
+    for X in (visits()[["city"]], visits()[["age"]].assign(empty=np.nan)):
+        detector = fitted(X)
+        loaded = AnomalyDetector.load(saved_as(detector, tmp_path))
+        np.testing.assert_array_equal(loaded.anomaly_score(X), detector.anomaly_score(X))
+
+
+def test_a_loaded_model_does_not_keep_its_training_rows(saved):
+    loaded = AnomalyDetector.load(saved)
+    for name in ("decision_scores_", "labels_"):
+        with pytest.raises(AttributeError, match="a loaded model does not keep them"):
+            getattr(loaded, name)
+    assert not hasattr(loaded, "history_")
+    loaded.fit(visits(), LABELS)
+    assert loaded.decision_scores_.shape == (N,)
+
+
+def test_a_model_fitted_on_a_gpu_loads_without_one(saved, folder, monkeypatch):
+    manifest, tensors = parts_of(saved)
+    manifest["extra"]["parameters"]["device"] = "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    loaded = AnomalyDetector.load(rewritten(folder / "cuda.fewlier", manifest, tensors))
+    assert loaded.device == "cuda"
+    assert loaded.model_.members[0].centre.shape == (5,)
+
+
+def test_the_model_and_what_came_with_it_return(detector, tmp_path):
+    save_model(detector.model_, tmp_path / "m.fewlier", extra={"note": [1, "two"]})
+    model, extra = load_model(tmp_path / "m.fewlier")
+    assert extra == {"note": [1, "two"]}
+    assert model.passes_per_row == detector.model_.passes_per_row
+
+
+def test_the_golden_file_of_version_1_loads_and_scores_as_recorded():
+    expected = json.loads((GOLDEN / "version_1.json").read_text("utf-8"))
+    loaded = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
+    table = pd.DataFrame(expected["rows"])
+    scores = loaded.anomaly_score(table)
+    np.testing.assert_allclose(scores, expected["scores"], rtol=1e-4, atol=1e-4)
+    assert loaded.threshold_ == expected["threshold"]
+
+
+def test_the_manifest_is_read_without_torch_and_names_no_training_row(saved):
+    code = "import sys; from fewlier.manifest import read_manifest; m = read_manifest(sys.argv[1]);"
+    code += "sys.exit('torch' in sys.modules or m['selection'] != 'average')"
+    assert subprocess.run([sys.executable, "-c", code, str(saved)]).returncode == 0
+    probes = read_manifest(saved)["probes"]["rows"]
+    training = visits().to_numpy().tolist()
+    assert not any(row in training for row in probes)
+    assert any(None in row for row in probes)
+
+
+def test_loading_unpickles_nothing(saved, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("something was unpickled")
+
+    for name in ("Unpickler", "load", "loads"):
+        monkeypatch.setattr(pickle, name, refuse)
+    monkeypatch.setattr(torch, "load", refuse)
+    monkeypatch.setattr(np, "load", refuse)
+    AnomalyDetector.load(saved)
+
+
+IN_MANIFEST = {
+    "another format": (("format",), "onnx", "names another format"),
+    "newer version": (("version",), 2, "version is 2, newer than 1.*Upgrade fewlier"),
+    "no version": (("version",), "1", "format version is no positive integer"),
+    "true as version": (("version",), True, "format version is no positive integer"),
+    "more keys": (("code",), "import os", "manifest must be a record of"),
+    "versions": (("versions", "torch"), 2, "versions are no texts"),
+    "selection": (("selection",), "worst", "selection is unknown"),
+    "extra": (("extra",), [], "no record"),
+    "encoder": (("encoder", "stats"), [], "statistics for each column"),
+    "kind": (("encoder", "schema", 0, "kind"), "date", "must have a known kind"),
+    "density": (("density", "name"), "os.system", "density is unknown"),
+    "density type": (("density", "name"), ["made"], "no text"),
+    "hidden": (("density", "hidden"), [0], "sizes of its density are wrong"),
+    "wide": (("density", "hidden"), [10**9], "smaller than its manifest implies"),
+    "deep": (("density", "hidden"), [8] * 10**5, "smaller than its manifest implies"),
+    "orderings": (("density", "n_orderings"), 10**9, "smaller than its manifest implies"),
+    "components": (("density", "n_components"), 10**9, "smaller than its manifest implies"),
+    "huge": (("density", "n_masks"), 2**40, "sizes of its density are wrong"),
+    "one wider": (("density", "hidden"), [9], "smaller than|not what its manifest implies"),
+    "one narrower": (("density", "hidden"), [7], "not what its manifest implies"),
+    "no member": (("members",), [], "no list of members"),
+    "fewer members": (("members",), [{"weight": 1.0, "fold": 0, "scale": 1.0}], "implies"),
+    "weight": (("members", 0, "weight"), -0.5, "weight of a member is not positive"),
+    "weight sum": (("members", 0, "weight"), 0.9, "do not sum to 1"),
+    "weight type": (("members", 0, "weight"), "1", "weight of a member is not positive"),
+    "fold": (("members", 0, "fold"), -1, "fold of a member"),
+    "scale": (("members", 0, "scale"), 0.0, "scale of a member is not positive"),
+    "threshold": (("calibration", "threshold"), None, "threshold is no finite number"),
+    "guarantee": (("calibration", "guarantee"), 1, "guarantee is no text"),
+    "counts": (("calibration", "n_normal_scores"), 0, "no positive numbers of rows"),
+    "more scores": (("calibration", "n_normal_scores"), 10**9, "not what its manifest implies"),
+    "probe count": (("probes", "rows"), [], "other than 3 probe rows"),
+    "probe cell": (("probes", "rows", 0, 0), "old", "does not fit its columns"),
+    "probe row": (("probes", "rows", 0), [1.0], "does not fit its columns"),
+    "probe value": (("probes", "rows", 0, 0), 900.0, "must score .* they score"),
+    "probe score": (("probes", "scores", 1), 1e6, "must score .* they score"),
+    "probe text": (("probes", "scores", 1), "high", "no finite number"),
+    "statistics": (("encoder", "stats", 1, "mean_target"), 1e300, "must score .* they score"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "message"), IN_MANIFEST.values(), ids=IN_MANIFEST)
+def test_a_wrong_manifest_is_refused(path, value, message, saved, folder):
+    manifest, tensors = parts_of(saved)
+    replace_at(manifest, path, value)
+    damaged = rewritten(folder / "damaged.fewlier", manifest, tensors)
+    with pytest.raises(FormatError, match=f"damaged.fewlier' must .*(?:{message})"):
+        AnomalyDetector.load(damaged)
+
+
+IN_EXTRA = {
+    "parameters": (("parameters",), {}, "parameters must be a record"),
+    "hidden": (("parameters", "hidden"), 8, "'hidden' is no list"),
+    "density": (("parameters", "density"), [], "'density' is no text"),
+    "selection": (("parameters", "selection"), "worst", "'average' or 'best'"),
+    "device": (("parameters", "device"), ["cpu"], "'device' is unknown"),
+    "columns": (("parameters", "columns"), {"age": 1}, "'columns' is no record"),
+    "seed": (("parameters", "random_state"), 1.5, "'random_state' is no integer"),
+    "names": (("has_column_names",), 1, "no truth value"),
+    "summary": (("summary",), None, "summary must be a record"),
+    "rows": (("summary", "n_normal"), -1, "no number of rows"),
+    "seconds": (("summary", "seconds"), None, "'seconds' is no number"),
+    "unit": (("summary", "unit"), 1, "'unit' is no text"),
+    "kinds": (("summary", "kinds"), [], "'kinds' is no record"),
+    "notes": (("summary", "notes"), [1], "no lists"),
+    "weights": (("summary", "lambda_weights"), [[1.0]], "no lists"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "message"), IN_EXTRA.values(), ids=IN_EXTRA)
+def test_a_wrong_description_of_the_detector_is_refused(path, value, message, saved, folder):
+    manifest, tensors = parts_of(saved)
+    replace_at(manifest["extra"], path, value)
+    damaged = rewritten(folder / "extra.fewlier", manifest, tensors)
+    with pytest.raises(FormatError, match=f"extra.fewlier' must describe a detector.*{message}"):
+        AnomalyDetector.load(damaged)
+
+
+NO_JSON = {
+    "deep": (b"[" * 10**6, "no valid JSON"),
+    "huge integer": (b'{"version": ' + b"9" * 5000 + b"}", "integer beyond 64 bits"),
+    "long integer": (b'{"version": -' + b"9" * 20 + b"}", "integer beyond 64 bits"),
+    "many values": (b'{"a": [' + b"[]," * 10**6 + b"1]}", "more than 2000000 values"),
+    "NaN": (b'{"version": NaN}', "NaN is no number"),
+    "infinity": (b'{"version": -Infinity}', "-Infinity is no number"),
+    "overflow": (b'{"version": 1e999}', "beyond float64"),
+    "key twice": (b'{"version": 1, "version": 2}', "a key twice"),
+    "a list": (b"[]", "no JSON object"),
+    "latin-1": (b'{"format": "\xe9"}', "no valid JSON"),
+    "nothing": (b"", "no valid JSON"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), NO_JSON.values(), ids=NO_JSON)
+def test_a_manifest_that_is_no_json_is_refused(content, message, saved, folder):
+    damaged = rewritten(folder / "json.fewlier", content, parts_of(saved)[1])
+    with pytest.raises(FormatError, match=f"json.fewlier' .*{message}"):
+        AnomalyDetector.load(damaged)
+
+
+def changed(name, change):
+    """Return a change of the tensors: one of them, copied and changed in place."""
+
+    def apply(tensors):
+        array = tensors[name].copy()
+        change(array)
+        return tensors | {name: array}
+
+    return apply
+
+
+def put(index, value):
+    return lambda array: array.__setitem__(index, value)
+
+
+FIRST = "member.0.parameters.network.weights.0"
+IN_WEIGHTS = {
+    "NaN": (changed(FIRST, put((0, 0), np.nan)), "holds NaN or infinity"),
+    "infinity": (changed("member.0.anchors.floor", put((0, 0), np.inf)), "holds NaN or infinity"),
+    "ordering": (changed("density.positions", put((0, 0), 9)), "no permutation"),
+    "twice": (changed("density.positions", put((0, slice(2)), 0)), "no permutation"),
+    "degree": (changed("density.degrees_0", put((0, 0), -1)), "degrees out of range"),
+    "degrees": (changed("density.degrees_0", put((0, 0), 4)), "degrees out of range"),
+    "unsorted": (changed("calibration.normal_scores", put(0, 1e9)), "not sorted"),
+    "others": (changed(FIRST, put(slice(None), 3.0)), "must score .* they score"),
+    "shape": (lambda t: t | {FIRST: t[FIRST].T.copy()}, "weights.0' is"),
+    "type": (lambda t: t | {FIRST: t[FIRST].view(np.int32)}, "is \\('I32'"),
+    "name": (lambda t: {n.replace("centre", "center"): v for n, v in t.items()}, "unexpected"),
+    "more": (lambda t: t | {"more": np.zeros(3)}, "not what its manifest implies"),
+    "fewer": (lambda t: {n: t[n] for n in list(t)[1:]}, "implies"),
+    "empty": (lambda _: b"", "smaller than its manifest implies"),
+    "noise": (lambda _: b"\xff" * 10**5, "not what its manifest implies"),
+    "text": (lambda t: bytes_with_header(t, b"{"), "header of its weights is no valid JSON"),
+    "offsets": (lambda t: with_equal_offsets(t), "no safetensors"),
+}
+
+
+def bytes_with_header(tensors, header):
+    content = safetensors.numpy.save(tensors)
+    (n,) = struct.unpack("<Q", content[:8])
+    return content[:8] + header.ljust(n) + content[8 + n :]
+
+
+def with_equal_offsets(tensors):
+    content = safetensors.numpy.save(tensors)
+    (n,) = struct.unpack("<Q", content[:8])
+    header = re.sub(rb'"data_offsets":\[\d+,', b'"data_offsets":[0,', content[8 : 8 + n])
+    return bytes_with_header(tensors, header)
+
+
+@pytest.mark.parametrize(("change", "message"), IN_WEIGHTS.values(), ids=IN_WEIGHTS)
+def test_wrong_weights_are_refused(change, message, saved, folder):
+    manifest, tensors = parts_of(saved)
+    damaged = rewritten(folder / "weights.fewlier", manifest, change(tensors))
+    with pytest.raises(FormatError, match=f"weights.fewlier' .*{message}"):
+        AnomalyDetector.load(damaged)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([MANIFEST], "it has 1 parts in .*, not 2"),
+        ([MANIFEST, WEIGHTS, "code.py"], "it has 3 parts in .*, not 2"),
+        ([MANIFEST, WEIGHTS, WEIGHTS], "it has 3 parts in .*, not 2"),
+        ([MANIFEST, MANIFEST], "its parts are"),
+        ([MANIFEST, "/" + WEIGHTS], "its parts are"),
+        ([MANIFEST, "../" + WEIGHTS], "its parts are"),
+        ([str(i) for i in range(70_000)], "does not end as a zip"),
+    ],
+    ids=["one", "three", "twice", "manifests", "absolute", "above", "many"],
+)
+def test_other_parts_are_refused(names, message, folder):
+    path = zipped(folder / "parts.fewlier", [(name, b"{}") for name in names])
+    with pytest.raises(FormatError, match=f"parts.fewlier' .*{message}"):
+        AnomalyDetector.load(path)
+
+
+def test_a_directory_larger_than_it_says_is_refused_unread(folder):
+    path = zipped(folder / "lying.fewlier", [(str(i), b"") for i in range(1000)])
+    content = bytearray(path.read_bytes())
+    content[-14:-10] = struct.pack("<HH", 2, 2)
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"2 parts in a directory of \d+ bytes"):
+        AnomalyDetector.load(path)
+
+
+def test_swapped_parts_are_refused(saved, folder):
+    with zipfile.ZipFile(saved) as archive:
+        parts = [(MANIFEST, archive.read(WEIGHTS)), (WEIGHTS, archive.read(MANIFEST))]
+    with pytest.raises(FormatError, match="manifest is no valid JSON"):
+        AnomalyDetector.load(zipped(folder / "swapped.fewlier", parts))
+
+
+def test_compressed_parts_are_refused_before_they_grow(folder):
+    parts = [(MANIFEST, b"0" * 10**7), (WEIGHTS, b"0" * 10**7)]
+    bomb = zipped(folder / "bomb.fewlier", parts, zipfile.ZIP_DEFLATED)
+    with pytest.raises(FormatError, match="is compressed"):
+        AnomalyDetector.load(bomb)
+
+
+def test_a_manifest_too_large_is_refused_unread(folder, monkeypatch):
+    path = zipped(folder / "large.fewlier", [(MANIFEST, b" " * 100), (WEIGHTS, b"")])
+    monkeypatch.setitem(MAX_BYTES, MANIFEST, 99)
+    with pytest.raises(FormatError, match="is larger than 99 bytes"):
+        read_manifest(path)
+
+
+def test_a_model_of_too_many_categories_is_not_written(detector, folder, monkeypatch):
+    monkeypatch.setattr("fewlier.archive.MAX_VALUES", 9)
+    with pytest.raises(UserError, match="describe its columns in 9 values"):
+        detector.save(folder / "unwritten.fewlier")
+
+
+def test_a_model_too_large_is_not_written(detector, folder, monkeypatch):
+    monkeypatch.setitem(MAX_BYTES, WEIGHTS, 99)
+    with pytest.raises(UserError, match=r"'weights.safetensors' .* at most 99 bytes"):
+        detector.save(folder / "unwritten.fewlier")
+    assert not (folder / "unwritten.fewlier").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK", pickle.dumps({"a": 1}), np.random.default_rng(0).bytes(10_000)],
+    ids=["nothing", "two bytes", "pickle", "noise"],
+)
+def test_what_is_no_zip_is_refused(content, folder):
+    path = folder / "other.fewlier"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"other.fewlier' must .*(no zip|end as a zip)"):
+        AnomalyDetector.load(path)
+
+
+def test_a_torch_file_is_refused(folder):
+    torch.save({"a": torch.zeros(2)}, folder / "torch.fewlier")
+    with pytest.raises(FormatError, match=r"as a zip|parts"):
+        AnomalyDetector.load(folder / "torch.fewlier")
+
+
+def test_a_file_that_is_not_there_is_the_users_error(tmp_path):
+    for path in (tmp_path / "absent.fewlier", tmp_path):
+        with pytest.raises(UserError, match="must be a file that can be read") as caught:
+            AnomalyDetector.load(path)
+        assert not isinstance(caught.value, FormatError)
+
+
+def loads_or_is_refused(path):
+    try:
+        return AnomalyDetector.load(path)
+    except FormatError as error:
+        message = str(error)
+    assert path.name in message
+    return None
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_flipped_bytes_are_refused_or_change_no_score(detector, saved, folder, data):
+    content = bytearray(saved.read_bytes())
+    # Half of them in the zip's own records, at the end, which no checksum covers.
+    places = st.integers(0, len(content) - 1) | st.integers(len(content) - 150, len(content) - 1)
+    for place in data.draw(st.lists(places, min_size=1, max_size=4, unique=True)):
+        content[place] ^= data.draw(st.integers(1, 255))
+    path = folder / "flipped.fewlier"
+    path.write_bytes(content)
+    loaded = loads_or_is_refused(path)
+    if loaded is not None:
+        np.testing.assert_array_equal(
+            loaded.anomaly_score(visits()), detector.anomaly_score(visits())
+        )
+
+
+@given(st.floats(0, 1, exclude_max=True), st.binary(max_size=30))
+@settings(max_examples=50)
+def test_truncated_files_are_refused(saved, folder, share, rest):
+    content = saved.read_bytes()
+    truncated = content[: int(share * len(content))] + rest
+    assume(truncated != content)
+    path = folder / "truncated.fewlier"
+    path.write_bytes(truncated)
+    assert loads_or_is_refused(path) is None
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_changed_parts_with_right_checksums_raise_nothing_but_format_errors(saved, folder, data):
+    with zipfile.ZipFile(saved) as archive:
+        parts = [bytearray(archive.read(name)) for name in (MANIFEST, WEIGHTS)]
+    part = data.draw(st.sampled_from(parts))
+    place = data.draw(st.integers(0, len(part) - 1))
+    part[place] = data.draw(st.integers(0, 255))
+    loads_or_is_refused(rewritten(folder / "changed.fewlier", *map(bytes, parts)))
+
+
+def nodes(document, path=()):
+    """List the path of every value in a JSON document."""
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in items:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from nodes(value, (*path, key))
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+JSON = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(st.text(), SCALARS, max_size=2)
+
+
+@given(st.data())
+@settings(max_examples=300)
+def test_any_other_value_in_the_manifest_raises_nothing_but_a_format_error(saved, folder, data):
+    manifest, tensors = parts_of(saved)
+    place = data.draw(st.sampled_from(list(nodes(manifest))))
+    replace_at(manifest, place, data.draw(JSON))
+    loads_or_is_refused(rewritten(folder / "value.fewlier", manifest, tensors))
+
+
+def test_saving_over_a_file_replaces_it_and_leaves_nothing_else(detector, saved, tmp_path):
+    path = tmp_path / "model.fewlier"
+    path.write_text("old")
+    detector.save(path)
+    assert path.read_bytes() == saved.read_bytes()
+    assert os.listdir(tmp_path) == ["model.fewlier"]  # noqa: PTH208 - hidden files too
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
+    failure, detector, tmp_path, monkeypatch
+):
+    path = tmp_path / "model.fewlier"
+    path.write_text("old")
+
+    def fail(_):
+        raise failure
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises((UserError, KeyboardInterrupt)):
+        detector.save(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written_is_the_users_error(detector, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    for name in ("absent/m.fewlier", "folder", "file/m.fewlier", 300 * "m"):
+        path = tmp_path / name
+        with pytest.raises(UserError, match="must be saved where files can be written"):
+            detector.save(path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_detector_that_is_not_fitted_cannot_be_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        AnomalyDetector().save(tmp_path / "m.fewlier")
+
+
+def test_a_parameter_that_json_cannot_hold_is_the_users_error(detector, tmp_path):
+    strange = AnomalyDetector.load(saved_as(detector, tmp_path)).set_params(columns=object())
+    with pytest.raises(UserError, match="must be text, numbers or lists; got <object"):
+        strange.save(tmp_path / "strange.fewlier")
+
+
+def test_the_zip_is_plain_and_any_tool_opens_it(saved):
+    with zipfile.ZipFile(io.BytesIO(saved.read_bytes())) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == [MANIFEST, WEIGHTS]
