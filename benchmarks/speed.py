@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from fewlier import AnomalyDetector
 from fewlier.conditionals.joint import Rows
-from fewlier.fitting import build_density
+from fewlier.fitting import make_template
 from fewlier.parameters import read_recipe, read_schema
 from fewlier.planning import plan_with_validation
 from fewlier.table import Table
@@ -118,7 +118,7 @@ def compare_training() -> dict[str, float]:
         (table.take(held), labels[held]),
         seed=0,
     )
-    density = build_density(plan.encoder, recipe, seed=0)
+    density = make_template(plan.encoder, recipe, seed=0)
     encoded = Rows.of(plan.encoded)
     members = [member for _, member in plan.members(recipe.lambdas)]
     x = encoded.targets[:N_ROWS]

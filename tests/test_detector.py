@@ -8,9 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from factories import small
 from sklearn.metrics import roc_auc_score
 
-from fewlier import AnomalyDetector, UserError
+from fewlier import UserError
 from fewlier.conditionals.categorical import Categorical
 from fewlier.conditionals.gaussian_mixture import GaussianMixture
 
@@ -18,21 +19,6 @@ SELECTIONS = ["average", "best"]
 N, N_ANOMALIES = 300, 6
 LABELS = np.repeat([1, 0], [N_ANOMALIES, N - N_ANOMALIES])
 ROW_0 = np.arange(N) == 0
-
-SMALL = {
-    "hidden": (16,),
-    "lambdas": (0, 10),
-    "n_orderings": 2,
-    "n_masks": 2,
-    "max_epochs": 10,
-    "learning_rate": 0.003,
-    "false_alarm_rate": 0.2,
-    "random_state": 0,
-}
-
-
-def small(**changes):
-    return AnomalyDetector(**SMALL | changes)
 
 
 def patients(n=N, seed=0, n_anomalies=N_ANOMALIES):

@@ -1,5 +1,8 @@
 """The detector among scikit-learn's tools, and the threshold that makes it a classifier."""
 
+from functools import partial
+
+import factories
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,20 +19,7 @@ from fewlier import AnomalyDetector, FewlierWarning, UserError
 N, N_ANOMALIES = 300, 12
 LABELS = np.repeat([1, 0], [N_ANOMALIES, N - N_ANOMALIES])
 
-SMALL = {
-    "hidden": (16,),
-    "lambdas": (0, 10),
-    "n_orderings": 2,
-    "n_masks": 2,
-    "max_epochs": 10,
-    "learning_rate": 0.01,
-    "false_alarm_rate": 0.2,
-    "random_state": 0,
-}
-
-
-def small(**changes):
-    return AnomalyDetector(**SMALL | changes)
+small = partial(factories.small, learning_rate=0.01)
 
 
 def numbers(n=N, seed=0, n_anomalies=N_ANOMALIES):

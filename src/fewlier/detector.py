@@ -18,10 +18,10 @@ from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models, out_of_fold_scores
 from fewlier.manifest import read_manifest
 from fewlier.model import FittedModel
-from fewlier.parameters import read_recipe, read_schema
+from fewlier.parameters import available_device, read_recipe, read_schema
 from fewlier.persistence import load_model, save_model
 from fewlier.planning import make_plan, plan_with_validation
-from fewlier.record import available_device, from_record, to_record
+from fewlier.record import from_record, to_record
 from fewlier.selection import Selection
 from fewlier.summary import summarise, unit_of
 from fewlier.table import Schema, Table
@@ -267,7 +267,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         It scores on the GPU if its `device` says so and there is one, else on the CPU.
         """
         extra = read_manifest(path)["extra"]
-        parameters, has_names, summary = from_record(extra, path)
+        parameters, has_names, summary = from_record(extra, path, cls().get_params())
         detector = cls(**parameters)
         detector.model_, _ = load_model(path, device=available_device(parameters["device"]))
         _remember_columns(detector, detector.model_.encoder.schema.names, has_names)

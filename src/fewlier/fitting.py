@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 
 from fewlier.calibration import Calibration
-from fewlier.conditionals.joint import Anchors, Joint, Rows
-from fewlier.densities import DENSITIES
+from fewlier.conditionals.joint import Anchors, Rows
+from fewlier.densities import build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
 from fewlier.errors import UserError
 from fewlier.model import (
@@ -91,13 +91,11 @@ class _Candidate:
     criterion: float
 
 
-def build_density(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
+def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
     """Build the template that every member of a fit starts from."""
-    return DENSITIES[recipe.density](
-        Joint(encoder, recipe.n_components),
-        torch.from_numpy(encoder.input_owner),
-        recipe.architecture,
-        torch.Generator().manual_seed(seed),
+    generator = torch.Generator().manual_seed(seed)
+    return build_density(
+        recipe.density, encoder, recipe.n_components, recipe.architecture, generator
     ).to(recipe.device)
 
 
@@ -112,7 +110,7 @@ def fit_models(
     may be missing, because all members share the template of the first plan: its masks, and the
     constants of its conditionals (units and means), which shift log p but hardly rank rows.
     """
-    density = build_density(plans[0].encoder, recipe, plans[0].seed)
+    density = make_template(plans[0].encoder, recipe, plans[0].seed)
     rows = Rows.of(_concatenated([plan.encoded for plan in plans]), recipe.device)
     starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]])
     members = [plan.members(recipe.lambdas) for plan in plans]

@@ -16,6 +16,8 @@ from fewlier.fitting import Recipe
 from fewlier.table import Kind, Schema, Table, infer_schema
 from fewlier.training import Settings
 
+DEVICES = ("auto", "cpu", "cuda")
+
 _COUNTS = ("n_components", "n_orderings", "n_masks", "max_epochs", "batch_size")
 
 
@@ -76,11 +78,16 @@ def read_schema(parameters: Mapping[str, Any], table: Table) -> Schema:
     return infer_schema(table, {name: coding.value for name, coding in codings.items()})
 
 
+def available_device(name: str) -> torch.device:
+    """Return the device that a parameter asks for, or the CPU on a machine without a GPU."""
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
 def _read_device(name: str) -> torch.device:
-    _check("device", name, name in ("auto", "cpu", "cuda"), "'auto', 'cpu' or 'cuda'")
+    _check("device", name, name in DEVICES, "'auto', 'cpu' or 'cuda'")
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("device='cuda' needs a GPU that torch can use; got none. Use 'auto'.")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+    return available_device(name)
 
 
 def _read_sequence(name: str, value: Iterable[Any]) -> tuple[Any, ...]:

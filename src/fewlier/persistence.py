@@ -25,8 +25,8 @@ from fewlier.archive import (
     write_archive,
 )
 from fewlier.calibration import Calibration
-from fewlier.conditionals.joint import Anchors, Joint
-from fewlier.densities import DENSITIES
+from fewlier.conditionals.joint import Anchors
+from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density
 from fewlier.errors import FormatError
 from fewlier.manifest import FORMAT, VERSION, manifest_of, probe_rows
@@ -171,12 +171,8 @@ def _least_bytes(manifest: Json, encoder: Encoder) -> int:
 
 def _template(record: Json, encoder: Encoder) -> Density:
     sizes = Architecture(tuple(record["hidden"]), record["n_orderings"], record["n_masks"])
-    return DENSITIES[record["name"]](
-        Joint(encoder, record["n_components"]),
-        torch.from_numpy(encoder.input_owner),
-        sizes,
-        torch.Generator(),
-    )
+    name, n_components = record["name"], record["n_components"]
+    return build_density(name, encoder, n_components, sizes, torch.Generator())
 
 
 def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:

@@ -6,22 +6,14 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
-import torch
-
 from fewlier.archive import Json, require
 from fewlier.errors import FormatError, UserError
-from fewlier.parameters import read_recipe
+from fewlier.parameters import DEVICES, read_recipe
 from fewlier.summary import Summary
 from fewlier.table.columns import fields_of
 
-_PARAMETERS = (
-    *("columns", "conditionals", "density", "selection", "lambdas", "n_components", "hidden"),
-    *("n_orderings", "n_masks", "max_epochs", "patience", "batch_size", "learning_rate"),
-    *("false_alarm_rate", "device", "random_state"),
-)
 _NUMBERS = ("validation", "threshold", "seconds")
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row")
-_DEVICES = ("auto", "cpu", "cuda")
 
 
 def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) -> Json:
@@ -37,35 +29,30 @@ def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) 
     }
 
 
-def from_record(record: object, path: str | PathLike[str]) -> tuple[dict[str, Any], bool, Summary]:
+def from_record(
+    record: object, path: str | PathLike[str], parameter_names: Iterable[str]
+) -> tuple[dict[str, Any], bool, Summary]:
     """Inverse of `to_record`; raises `FormatError` for what it cannot have written."""
     try:
         names = ("parameters", "has_column_names", "summary")
         parameters, has_names, summary = fields_of(record, "it", names)
         require(isinstance(has_names, bool), "'has_column_names' is no truth value.")
-        return _read_parameters(parameters), has_names, _read_summary(summary)
+        return _read_parameters(parameters, parameter_names), has_names, _read_summary(summary)
     except UserError as error:
         raise FormatError(
             f"Model file {str(path)!r} must describe a detector; in what it says of one, {error}"
         ) from error
 
 
-def available_device(name: str) -> torch.device:
-    """Return the device that a parameter asks for, or the CPU on a machine without a GPU."""
-    is_cuda = name != "cpu" and torch.cuda.is_available()
-    return torch.device("cuda" if is_cuda else "cpu")
-
-
-def _read_parameters(record: object) -> dict[str, Any]:
-    parameters = dict(
-        zip(_PARAMETERS, fields_of(record, "its parameters", _PARAMETERS), strict=True)
-    )
+def _read_parameters(record: object, names: Iterable[str]) -> dict[str, Any]:
+    names = list(names)
+    parameters = dict(zip(names, fields_of(record, "its parameters", names), strict=True))
     for name in ("lambdas", "hidden"):
         require(isinstance(parameters[name], list), f"{name!r} is no list.")
         parameters[name] = tuple(parameters[name])
     for name in ("density", "selection"):
         require(isinstance(parameters[name], str), f"{name!r} is no text.")
-    require(parameters["device"] in list(_DEVICES), "'device' is unknown.")
+    require(parameters["device"] in list(DEVICES), "'device' is unknown.")
     seed = parameters["random_state"]
     require(seed is None or type(seed) is int, "'random_state' is no integer.")
     for name in ("columns", "conditionals"):

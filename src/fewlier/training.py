@@ -80,7 +80,7 @@ def train(
     rows: Rows,
     members: Sequence[Member],
     settings: Settings,
-    on_epoch: Callable[[int, int], None] = lambda *_: None,
+    on_epoch: OnEpoch = no_news,
 ) -> list[Trained]:
     """Train every member from the same template; each comes out as if trained alone.
 
