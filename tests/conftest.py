@@ -3,6 +3,8 @@ import os
 import pytest
 from hypothesis import settings
 
+collect_ignore = ["fuzz"]  # a script of its own, which needs atheris; test_fuzz.py runs it
+
 # Before torch is imported: on tensors as small as those of tests, threads only wait for each other,
 # and beside another busy process they wait ten times longer than they compute.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -227,8 +227,9 @@ IN_MANIFEST = {
     "density type": (("density", "name"), ["made"], "no text"),
     "hidden": (("density", "hidden"), [0], "sizes of its density are wrong"),
     "wide": (("density", "hidden"), [10**9], "smaller than its manifest implies"),
-    "deep": (("density", "hidden"), [8] * 10**5, "smaller than its manifest implies"),
-    "orderings": (("density", "n_orderings"), 10**9, "smaller than its manifest implies"),
+    "deep": (("density", "hidden"), [8] * 10**5, "passes more than 20000 layers"),
+    "orderings": (("density", "n_orderings"), 10**9, "passes more than 20000 layers"),
+    "more orderings": (("density", "n_orderings"), 1000, "smaller than its manifest implies"),
     "components": (("density", "n_components"), 10**9, "smaller than its manifest implies"),
     "huge": (("density", "n_masks"), 2**40, "sizes of its density are wrong"),
     "one wider": (("density", "hidden"), [9], "smaller than|not what its manifest implies"),
@@ -295,7 +296,7 @@ NO_JSON = {
     "deep": (b"[" * 10**6, "no valid JSON"),
     "huge integer": (b'{"version": ' + b"9" * 5000 + b"}", "integer beyond 64 bits"),
     "long integer": (b'{"version": -' + b"9" * 20 + b"}", "integer beyond 64 bits"),
-    "many values": (b'{"a": [' + b"[]," * 10**6 + b"1]}", "more than 2000000 values"),
+    "many values": (b'{"a": [' + b"[]," * 10**6 + b"1]}", "more than 1000000 values"),
     "NaN": (b'{"version": NaN}', "NaN is no number"),
     "infinity": (b'{"version": -Infinity}', "-Infinity is no number"),
     "overflow": (b'{"version": 1e999}', "beyond float64"),
@@ -338,6 +339,7 @@ IN_WEIGHTS = {
     "degrees": (changed("density.degrees_0", put((0, 0), 4)), "degrees out of range"),
     "unsorted": (changed("calibration.normal_scores", put(0, 1e9)), "not sorted"),
     "others": (changed(FIRST, put(slice(None), 3.0)), "must score .* they score"),
+    "exchanged": (lambda t: exchanged(t), "must score .* they score"),
     "shape": (lambda t: t | {FIRST: t[FIRST].T.copy()}, "weights.0' is"),
     "type": (lambda t: t | {FIRST: t[FIRST].view(np.int32)}, "is \\('I32'"),
     "name": (lambda t: {n.replace("centre", "center"): v for n, v in t.items()}, "unexpected"),
@@ -348,6 +350,12 @@ IN_WEIGHTS = {
     "text": (lambda t: bytes_with_header(t, b"{"), "header of its weights is no valid JSON"),
     "offsets": (lambda t: with_equal_offsets(t), "no safetensors"),
 }
+
+
+def exchanged(tensors):
+    """Give the first member the weights of the second, and the other way round."""
+    other = FIRST.replace("member.0", "member.1")
+    return tensors | {FIRST: tensors[other], other: tensors[FIRST]}
 
 
 def bytes_with_header(tensors, header):
@@ -400,6 +408,30 @@ def test_a_directory_larger_than_it_says_is_refused_unread(folder):
         AnomalyDetector.load(path)
 
 
+def test_parts_longer_than_the_file_are_refused(saved, folder):
+    content = bytearray(saved.read_bytes())
+    record = content.rindex(b"PK\x01\x02")  # the weights' place in the directory
+    content[record + 20 : record + 28] = struct.pack("<LL", 2**31, 2**31)
+    path = folder / "claims.fewlier"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"its parts claim \d+ of its \d+ bytes"):
+        AnomalyDetector.load(path)
+
+
+def test_a_message_quotes_little_of_a_damaged_file(saved, folder):
+    manifest, tensors = parts_of(saved)
+    many = {f"key {i}": 1 for i in range(10**4)}
+    for place in (manifest, manifest["extra"]):
+        before = dict(place)
+        place |= many
+        path = rewritten(folder / "long.fewlier", manifest, tensors)
+        with pytest.raises(FormatError, match=r"must be a record of .* \.\.\.") as caught:
+            AnomalyDetector.load(path)
+        assert len(str(caught.value)) < 1000
+        place.clear()
+        place |= before
+
+
 def test_swapped_parts_are_refused(saved, folder):
     with zipfile.ZipFile(saved) as archive:
         parts = [(MANIFEST, archive.read(WEIGHTS)), (WEIGHTS, archive.read(MANIFEST))]
@@ -425,6 +457,13 @@ def test_a_model_of_too_many_categories_is_not_written(detector, folder, monkeyp
     monkeypatch.setattr("fewlier.archive.MAX_VALUES", 9)
     with pytest.raises(UserError, match="describe its columns in 9 values"):
         detector.save(folder / "unwritten.fewlier")
+
+
+def test_a_model_of_too_many_layers_is_not_written(detector, folder, monkeypatch):
+    monkeypatch.setattr("fewlier.persistence.MAX_LAYERS", 9)
+    with pytest.raises(UserError, match=r"through at most 9 layers, .*; got \d+. Fit with fewer"):
+        detector.save(folder / "unwritten.fewlier")
+    assert not (folder / "unwritten.fewlier").exists()
 
 
 def test_a_model_too_large_is_not_written(detector, folder, monkeypatch):

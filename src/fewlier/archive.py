@@ -17,13 +17,14 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from fewlier.errors import FormatError, UserError
 
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
-MAX_BYTES = {MANIFEST: 64 * 2**20, WEIGHTS: 4 * 2**30}
-MAX_VALUES = 2_000_000  # in a manifest; some hundred bytes of memory each
+MAX_BYTES = {MANIFEST: 32 * 2**20, WEIGHTS: 4 * 2**30}
+MAX_VALUES = 1_000_000  # in a manifest; some hundred bytes of memory each
 
 Json: TypeAlias = dict[str, Any]
 PathLike: TypeAlias = str | os.PathLike[str]
 
 _MAX_DIGITS = 18
+_MAX_MESSAGE = 500
 # What zipfile raises on damaged files; RuntimeError where a part asks for a password.
 _DAMAGE = (BadZipFile, EOFError, OSError, OverflowError, RuntimeError, ValueError, struct.error)
 # The last record of a zip, and the size of the one before it in zips of more than 2 GB.
@@ -38,11 +39,11 @@ class Archive:
 
     def __init__(self, file: IO[bytes]) -> None:
         try:
-            _check_end(file)
+            n_bytes = _check_end(file)
             self._zip = ZipFile(file)
         except _DAMAGE as error:
             raise _not_a_zip(error) from error
-        _check_parts(self._zip.infolist())
+        _check_parts(self._zip.infolist(), n_bytes)
 
     def size(self, name: str) -> int:
         """Return the bytes of a part."""
@@ -65,7 +66,7 @@ def opened(path: PathLike) -> Iterator[Archive]:
             yield Archive(file)
     except FormatError as error:
         raise FormatError(
-            f"Model file {str(path)!r} must be one that fewlier has written: {error} "
+            f"Model file {str(path)!r} must be one that fewlier has written: {brief(error)} "
             "Save the model again, or take another copy of the file."
         ) from error
     except OSError as error:
@@ -136,8 +137,14 @@ def require(is_right: bool, otherwise: str) -> None:
         raise FormatError(otherwise)
 
 
-def _check_end(file: IO[bytes]) -> None:
-    """Bound the directory of the zip before zipfile reads it, whatever its size, into memory."""
+def brief(error: Exception) -> str:
+    """Return the message of an error, cut where it quotes a damaged file at length."""
+    message = str(error)
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} ..."
+
+
+def _check_end(file: IO[bytes]) -> int:
+    """Bound the directory of the zip before zipfile reads it, and return the bytes of the file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _END.size - _LOCATOR_BYTES))
     tail = file.read()
@@ -147,13 +154,15 @@ def _check_end(file: IO[bytes]) -> None:
     require(is_end, "it does not end as a zip does.")
     is_short = n_parts == 2 and n_bytes <= _MAX_DIRECTORY_BYTES
     require(is_short, f"it has {n_parts} parts in a directory of {n_bytes} bytes, not 2.")
+    return size
 
 
 def _not_a_zip(error: Exception) -> FormatError:
     return error if isinstance(error, FormatError) else FormatError(f"it is no zip ({error}).")
 
 
-def _check_parts(parts: list[ZipInfo]) -> None:
+def _check_parts(parts: list[ZipInfo], n_bytes: int) -> None:
+    """Check names, storage and sizes; later checks trust a size, so the file must be as long."""
     names = [part.filename for part in parts]
     require(
         sorted(names) == [MANIFEST, WEIGHTS],
@@ -164,6 +173,8 @@ def _check_parts(parts: list[ZipInfo]) -> None:
         require(is_plain and not part.flag_bits & 1, f"its {part.filename!r} is compressed.")
         limit = MAX_BYTES[part.filename]
         require(part.file_size <= limit, f"its {part.filename!r} is larger than {limit} bytes.")
+    n_claimed = sum(part.file_size for part in parts)
+    require(n_claimed <= n_bytes, f"its parts claim {n_claimed} of its {n_bytes} bytes.")
 
 
 def _finite(text: str) -> float:

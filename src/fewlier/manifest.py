@@ -9,6 +9,7 @@ from fewlier.table.columns import fields_of, is_finite_float
 
 FORMAT, VERSION = "fewlier", 1
 N_PROBES = 3
+MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
 _FIELDS = (
     *("format", "version", "versions", "encoder", "density", "selection"),
@@ -50,8 +51,16 @@ def check_manifest(manifest: Json) -> None:
     encoder = Encoder.from_json(manifest["encoder"])
     _check_density(manifest["density"])
     _check_members(manifest["members"], manifest["selection"])
+    require(n_layers(manifest) <= MAX_LAYERS, f"a row passes more than {MAX_LAYERS} layers.")
     _check_calibration(manifest["calibration"])
     _check_probes(manifest["probes"], encoder)
+
+
+def n_layers(manifest: Json) -> int:
+    """Count the layers that scoring a row evaluates; each takes time, however small the file."""
+    density = manifest["density"]
+    n_passes: int = max(density["n_orderings"], density["n_masks"])
+    return len(manifest["members"]) * n_passes * (len(density["hidden"]) + 1)
 
 
 def probe_rows(encoder: Encoder) -> list[list[float | str | None]]:

@@ -144,14 +144,17 @@ class FittedModel:
         """Match a table with the training columns and encode it."""
         return self.encoder.encode(self.encoder.schema.match(table))
 
-    def score(self, encoded: Encoded, folds: Sequence[int] | None = None) -> Floats:
+    def score(
+        self, encoded: Encoded, folds: Sequence[int] | None = None, *, chunk: int | None = None
+    ) -> Floats:
         """Return the anomaly score of each row, higher is more anomalous, shape (n,).
 
         With `folds`, by the members of these folds alone, their weights rescaled to sum to one.
+        With `chunk`, that many rows at a time, which takes less memory and may change last bits.
         """
         factors = self._factors(folds)
         parts = [np.empty(0)]  # a table may have no row
-        for rows, n in self._chunks(encoded):
+        for rows, n in self._chunks(encoded, chunk):
             score = np.full(len(rows.targets), self.baseline)
             for member, factor in factors:
                 cost = total_cost(self._terms(member, rows), self.selection)
@@ -201,10 +204,10 @@ class FittedModel:
     def _terms(self, member: FittedMember, rows: Rows) -> Float[Tensor, "o n d"]:
         return member_terms(self.density, member.parameters, member.anchors, rows)
 
-    def _chunks(self, encoded: Encoded) -> Iterator[tuple[Rows, int]]:
+    def _chunks(self, encoded: Encoded, size: int | None = None) -> Iterator[tuple[Rows, int]]:
         """Yield rows in chunks of one size, each with the number of them that count."""
         device = next(iter(self.members[0].parameters.values())).device
-        size = CHUNK[device.type]
+        size = size or CHUNK[device.type]
         for start in range(0, len(encoded), size):
             stop = min(start + size, len(encoded))
             # The last chunk repeats its first row.

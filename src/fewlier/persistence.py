@@ -28,8 +28,8 @@ from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density
-from fewlier.errors import FormatError
-from fewlier.manifest import FORMAT, VERSION, manifest_of, probe_rows
+from fewlier.errors import FormatError, UserError
+from fewlier.manifest import FORMAT, MAX_LAYERS, VERSION, manifest_of, n_layers, probe_rows
 from fewlier.model import FittedMember, FittedModel
 from fewlier.table import Encoder, Kind, Table
 
@@ -58,7 +58,7 @@ def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
     """
     architecture = model.density.architecture
     rows = probe_rows(model.encoder)
-    manifest = {
+    manifest: Json = {
         "format": FORMAT,
         "version": VERSION,
         "versions": {"fewlier": __version__, "torch": str(torch.__version__)},
@@ -84,6 +84,11 @@ def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
         "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
         "extra": extra,
     }
+    if n_layers(manifest) > MAX_LAYERS:
+        raise UserError(
+            f"A saved model must take a row through at most {MAX_LAYERS} layers, counting members, "
+            f"orderings or masks, and hidden layers; got {n_layers(manifest)}. Fit with fewer."
+        )
     write_archive(path, manifest, safetensors.numpy.save(_arrays(model)))
 
 
@@ -123,7 +128,8 @@ def _probe_scores(
         for column, values in columns
     }
     with np.errstate(all="ignore"):  # what is wrong with a damaged file shows in the score
-        return model.score(model.encoder.encode(Table(cells)))
+        # Not padded to a whole chunk: of many passes that would take far more memory than the file.
+        return model.score(model.encoder.encode(Table(cells)), chunk=len(rows))
 
 
 def _check_probes(model: FittedModel, probes: Json) -> None:

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
-from fewlier.archive import Json, require
+from fewlier.archive import Json, brief, require
 from fewlier.errors import FormatError, UserError
 from fewlier.parameters import DEVICES, read_recipe
 from fewlier.summary import Summary
@@ -40,7 +40,8 @@ def from_record(
         return _read_parameters(parameters, parameter_names), has_names, _read_summary(summary)
     except UserError as error:
         raise FormatError(
-            f"Model file {str(path)!r} must describe a detector; in what it says of one, {error}"
+            f"Model file {str(path)!r} must describe a detector; in what it says of one, "
+            f"{brief(error)}"
         ) from error
 
 

@@ -1,0 +1,104 @@
+"""The sdist and the wheel: what is in them, and that the wheel works where it is installed."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from email import message_from_bytes
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*command, cwd):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def built(target, source, folder):
+    """Build without a network: hatchling comes with the development tools."""
+    run(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder, cwd=source)
+    (path,) = (path for path in folder.iterdir() if path.is_file())
+    return path
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    return built("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(sdist, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (source,) = folder.iterdir()
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(unpacked, tmp_path_factory):
+    return built("wheel", unpacked, tmp_path_factory.mktemp("wheel"))
+
+
+def files_under(folder, *patterns):
+    paths = (path for pattern in patterns for path in folder.rglob(pattern))
+    return {path.relative_to(folder).as_posix() for path in paths}
+
+
+def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpacked):
+    found = {path.name for path in unpacked.iterdir()}
+    documents = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"}
+    build = {"pyproject.toml", "constraints.txt", "Makefile", "PKG-INFO", ".gitignore"}
+    assert found == documents | build | {"src", "tests", "benchmarks", "tools", "docs", "results"}
+    for folder in ("src", "tests", "tools"):
+        patterns = ("*.py", "*.typed", "version_*")
+        assert files_under(unpacked / folder, "*.*") == files_under(ROOT / folder, *patterns)
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    with ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    package = {f"fewlier/{name}" for name in files_under(ROOT / "src" / "fewlier", "*.py")}
+    (info,) = {name.split("/")[0] for name in names if ".dist-info/" in name}
+    about = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+    assert names == package | {"fewlier/py.typed"} | {f"{info}/{name}" for name in about}
+
+
+def test_the_metadata_name_the_licence_the_readme_and_the_extras(wheel):
+    with ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        metadata = message_from_bytes(archive.read(name))
+    assert metadata["Name"] == "fewlier"
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata["License-File"] == "LICENSE"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    text = metadata.get_payload(decode=True).decode()
+    assert text.strip() == (ROOT / "README.md").read_text("utf-8").strip()
+    needed = [need for need in metadata.get_all("Requires-Dist") if "extra ==" not in need]
+    assert any(need.startswith("torch<3,>=") for need in needed)
+    assert "dev" in metadata.get_all("Provides-Extra")
+
+
+@pytest.mark.slow
+def test_the_wheel_works_where_it_is_installed(wheel, tmp_path):
+    run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = ["install", "--no-deps", "--no-index", "--quiet", wheel]
+    run(sys.executable, "-m", "pip", "--python", python, *install, cwd=tmp_path)
+    # It sees the packages installed here, but not a fewlier installed for editing, which is a line
+    # in a .pth file: such files count only where Python itself looks for packages.
+    where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+    packages = Path(run(python, "-c", where, cwd=tmp_path).strip())
+    here = sysconfig.get_paths()
+    (packages / "dependencies.pth").write_text(f"{here['purelib']}\n{here['platlib']}\n")
+    found = run(python, "-c", "import fewlier; print(fewlier.__file__)", cwd=tmp_path)
+    assert Path(found.strip()).is_relative_to(packages)
+    assert "Most anomalous test rows" in run(python.with_name("fewlier"), "demo", cwd=tmp_path)
