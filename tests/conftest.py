@@ -20,3 +20,22 @@ def pytest_runtest_setup(item):
 
         if not torch.cuda.is_available():
             pytest.skip("needs a CUDA device")
+
+
+@pytest.fixture(scope="session")
+def model_bytes(tmp_path_factory):
+    """Return the content of a model file for `factories.payments`."""
+    from factories import FEATURES, payments, small
+
+    rows = payments()
+    path = tmp_path_factory.mktemp("model") / "fraud.fewlier"
+    small().fit(rows[FEATURES], rows["fraud"]).save(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def model(model_bytes, tmp_path):
+    """Return the path of a model file for `factories.payments`, in the test's folder."""
+    path = tmp_path / "fraud.fewlier"
+    path.write_bytes(model_bytes)
+    return path

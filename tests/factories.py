@@ -1,6 +1,11 @@
 """What several test files build."""
 
+import numpy as np
+import pandas as pd
+
 from fewlier import AnomalyDetector
+
+FEATURES = ["amount", "visits", "city"]
 
 
 def small(**changes):
@@ -16,3 +21,18 @@ def small(**changes):
         "random_state": 0,
     }
     return AnomalyDetector(**settings | changes)
+
+
+def payments(n=200, seed=0):
+    """Return a table of payments: an id, features of three kinds with gaps, a label with gaps."""
+    rng = np.random.default_rng(seed)
+    is_fraud = np.arange(n) % 20 == 3
+    features = pd.DataFrame(
+        {
+            "amount": (rng.normal(50, 10, n) + 60 * is_fraud).round(2),
+            "visits": rng.poisson(6, n).astype(float),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
+        }
+    ).mask(rng.random((n, 3)) < 0.05, None)
+    features.insert(0, "id", [f"{i:06d}" for i in range(n)])
+    return features.assign(fraud=np.where(np.arange(n) % 5 == 4, np.nan, is_fraud))

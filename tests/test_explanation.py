@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from fewlier import AnomalyDetector
-from fewlier.explanation import REMAINDER
+from fewlier.explanation import REMAINDER, Reason
 
 N_PASSES = 3
 COLUMNS = ["length", "width", "count", "city"]
@@ -156,3 +156,16 @@ def test_an_explanation_of_missing_cells_alone_reads_back(detector):
     nothing = odd_rows()[-1:]
     lines = pl.from_arrow(detector.explain(nothing).to_arrow())
     assert lines["value"].null_count() == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (Reason("visits", 912.0, 14.23), "visits = 912: +14.2"),
+        (Reason("amount", 1234567.891, -0.04), "amount = 1.2346e+06: -0.0"),
+        (Reason("city", "Bern", 2.0), "city = Bern: +2.0"),
+        (Reason("city", None, 0.5), "city is missing: +0.5"),
+    ],
+)
+def test_a_reason_reads_as_words(reason, words):
+    assert str(reason) == words

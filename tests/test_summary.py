@@ -1,8 +1,11 @@
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, FormatError
+from fewlier.summary import Summary
 
 N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
 
@@ -110,3 +113,44 @@ def test_a_diverged_member_stops_is_noted_and_keeps_its_line(selection):
     assert np.isnan(diverged.curve).tolist() == [True]
     n = len(detector.history_)
     assert f"note        {n // 2} of {n} members diverged" in str(detector.summary_)
+
+
+def test_a_summary_survives_json(detector):
+    record = json.loads(json.dumps(detector.summary_.to_json()))
+    assert Summary.from_json(record) == detector.summary_
+    assert record["n_anomaly"] == N_ANOMALIES
+    assert [lam for lam, _ in record["lambda_weights"]] == [0, 1, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("n_normal", -1, "'n_normal' is no number of rows"),
+        ("n_anomaly", True, "'n_anomaly' is no number of rows"),
+        ("passes_per_row", 1.5, "'passes_per_row' is no number of rows"),
+        ("threshold", float("nan"), "'threshold' is no number"),
+        ("seconds", "1", "'seconds' is no number"),
+        ("unit", None, "'unit' is no text"),
+        ("criterion", 3, "'criterion' is no text"),
+        ("kinds", ["real"], "'kinds' is no record of texts"),
+        ("kinds", {"x": 1}, "'kinds' is no record of texts"),
+        ("notes", "all well", "no lists of theirs"),
+        ("notes", [1], "no lists of theirs"),
+        ("lambda_weights", {"0": 1}, "no lists of theirs"),
+        ("lambda_weights", [[0]], "no lists of theirs"),
+        ("lambda_weights", [[0, "1"]], "no lists of theirs"),
+    ],
+)
+def test_a_record_that_no_summary_has_written_is_refused(name, value, message):
+    record = {"n_normal": 9, "n_anomaly": 1, "n_unlabelled": 0, "kinds": {"x": "real"}}
+    record |= {"criterion": "auc", "validation": 0.5, "lambda_weights": [[0.0, 1.0]]}
+    record |= {"threshold": 1.0, "unit": "nats", "passes_per_row": 1, "seconds": 0.5, "notes": []}
+    assert Summary.from_json(record).n_normal == 9
+    with pytest.raises(FormatError, match=message):
+        Summary.from_json(record | {name: value})
+
+
+@pytest.mark.parametrize("record", [None, [], {}, {"n_normal": 1}])
+def test_a_record_without_the_fields_of_a_summary_is_refused(record):
+    with pytest.raises(FormatError):
+        Summary.from_json(record)

@@ -6,7 +6,6 @@ Sizes are checked before anything is read; neither reading nor writing needs tor
 import json
 import math
 import os
-import secrets
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, TypeAlias, final
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
+from fewlier.atomic import PathLike, replacing
 from fewlier.errors import FormatError, UserError
 
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
@@ -21,7 +21,6 @@ MAX_BYTES = {MANIFEST: 32 * 2**20, WEIGHTS: 4 * 2**30}
 MAX_VALUES = 1_000_000  # in a manifest; some hundred bytes of memory each
 
 Json: TypeAlias = dict[str, Any]
-PathLike: TypeAlias = str | os.PathLike[str]
 
 _MAX_DIGITS = 18
 _MAX_MESSAGE = 500
@@ -91,27 +90,14 @@ def write_archive(path: PathLike, manifest: Json, weights: bytes) -> None:
             "columns of many categories."
         )
     try:
-        _write_zip(Path(path).resolve(), content, weights)
+        with replacing(path) as file, ZipFile(file, "w", ZIP_STORED) as archive:
+            archive.writestr(ZipInfo(MANIFEST), content)
+            archive.writestr(ZipInfo(WEIGHTS), weights)
     except OSError as error:
         raise UserError(
             f"The model must be saved where files can be written; got {str(path)!r}: "
             f"{error.strerror}. Nothing was changed; choose another path."
         ) from error
-
-
-def _write_zip(target: Path, manifest: bytes, weights: bytes) -> None:
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    file = temporary.open("xb")
-    try:
-        with file:
-            with ZipFile(file, "w", ZIP_STORED) as archive:
-                archive.writestr(ZipInfo(MANIFEST), manifest)
-                archive.writestr(ZipInfo(WEIGHTS), weights)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def parse_json(content: bytes, what: str) -> Json:

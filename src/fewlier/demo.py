@@ -1,6 +1,7 @@
 """The demonstration: scikit-learn's breast-cancer table, a handful of malignant rows labelled."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
 
 from fewlier.detector import AnomalyDetector
+from fewlier.table.writing import create_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 # Enough held-back benign rows for this rate, and none to spare for a smaller one.
 FALSE_ALARM_RATE = 0.05
 N_SHOWN = 5
+LABEL = "malignant"
 
 
 @final
@@ -46,6 +49,14 @@ def breast_cancer(n_labels: int, seed: int) -> Split:
         np.concatenate([benign[:n_benign], malignant[:n_labels]]),
         np.concatenate([benign[n_benign:], malignant[n_labels:]]),
     )
+
+
+def write_tables(split: Split, folder: Path) -> None:
+    """Write the training and test rows as CSV files, to try the other commands on."""
+    labelled = split.table.append_column(LABEL, pa.array(split.labels))
+    for name, rows in (("train.csv", split.training), ("test.csv", split.test)):
+        with create_table(folder / name) as write:
+            write(labelled.take(rows))
 
 
 def run(console: "Console", n_labels: int, seed: int) -> None:
@@ -88,11 +99,7 @@ def _most_anomalous(detector: AnomalyDetector, split: Split) -> Grid:
     for heading in ("row", "score", "truth", "columns that made it so"):
         grid.add_column(heading, justify="right" if heading == "score" else "left")
     for row in np.argsort(-explanation.score)[:N_SHOWN]:
-        reasons = (
-            f"{r.column} = {r.value:.4g}: {r.contribution:+.1f}" for r in explanation.top(row)
-        )
         truth = "malignant" if split.labels[split.test[row]] else "benign"
-        grid.add_row(
-            str(split.test[row]), f"{explanation.score[row]:.1f}", truth, "\n".join(reasons)
-        )
+        reasons = "\n".join(map(str, explanation.top(row)))
+        grid.add_row(str(split.test[row]), f"{explanation.score[row]:.1f}", truth, reasons)
     return grid

@@ -5,6 +5,7 @@
     Exception
     └── FewlierError            everything fewlier raises on purpose
         └── UserError           what the user can fix; the command line exits with 2
+            ├── CellError       a cell that cannot be read as its column must be
             └── FormatError     a model file that is damaged or unsafe
 
     UserWarning
@@ -21,6 +22,32 @@ class FewlierError(Exception):
 
 class UserError(FewlierError, ValueError):
     """Data, arguments or files that the user can fix, as the message says."""
+
+
+class CellError(UserError):
+    """A cell that cannot be read as its column must be.
+
+    Parameters
+    ----------
+    found : str
+        What the column must hold, and what it holds.
+    row : int
+        The first row where it does, counted from the first row given.
+    remedy : str
+        What to do about it.
+    """
+
+    def __init__(self, found: str, row: int, remedy: str) -> None:
+        super().__init__(f"{found} (first at row {row}). {remedy}")
+        self.found, self.row, self.remedy = found, row, remedy
+
+    def __reduce__(self) -> tuple[type["CellError"], tuple[str, int, str]]:
+        """Let the error cross processes with all of its parts."""
+        return CellError, (self.found, self.row, self.remedy)
+
+    def after(self, n_rows: int) -> "CellError":
+        """Return the same error with `n_rows` more rows before its own."""
+        return CellError(self.found, self.row + n_rows, self.remedy)
 
 
 class FormatError(UserError):

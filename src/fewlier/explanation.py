@@ -25,6 +25,16 @@ class Reason(NamedTuple):
     value: float | str | None
     contribution: float
 
+    def __str__(self) -> str:
+        """Return the reason in words, such as ``visits = 912: +14.2``."""
+        return f"{self.column} {self._state}: {self.contribution:+.1f}"
+
+    @property
+    def _state(self) -> str:
+        if self.value is None:
+            return "is missing"
+        return f"= {self.value}" if isinstance(self.value, str) else f"= {self.value:.5g}"
+
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 import math
 
-from fewlier.archive import MANIFEST, Archive, Json, PathLike, opened, parse_json, require
+from fewlier.archive import MANIFEST, Archive, Json, opened, parse_json, require
+from fewlier.atomic import PathLike
 from fewlier.errors import FormatError
 from fewlier.table import Column, ColumnStats, Encoder, Kind
 from fewlier.table.columns import fields_of, is_finite_float

@@ -18,12 +18,12 @@ from fewlier.archive import (
     WEIGHTS,
     Archive,
     Json,
-    PathLike,
     opened,
     parse_json,
     require,
     write_archive,
 )
+from fewlier.atomic import PathLike
 from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors
 from fewlier.densities import DENSITIES, build_density

@@ -104,12 +104,8 @@ def plan_with_validation(
     own = _by_label(validation[1], "Validation")
     own_normals, own_anomalies = (rows + table.n_rows for rows in own)
     encoder = Encoder.fit(schema, table.take(normals))
-    cells = {
-        name: np.concatenate([table.cells[name], validation[0].cells[name]])
-        for name in schema.names
-    }
     fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
-    encoded = encoder.encode(Table(cells))
+    encoded = encoder.encode(table.followed_by(validation[0]))
     notes = tuple(_notes(labels, [fold]))
     return Plan(encoder, encoded, table.n_rows, (fold,), seed, REUSED, notes)
 

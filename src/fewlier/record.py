@@ -1,7 +1,6 @@
 """What a model file says of its detector, as JSON values: parameters, column names, summary."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
@@ -9,23 +8,18 @@ from typing import Any
 from fewlier.archive import Json, brief, require
 from fewlier.errors import FormatError, UserError
 from fewlier.parameters import DEVICES, read_recipe
-from fewlier.summary import Summary
+from fewlier.summary import Summary, is_texts
 from fewlier.table.columns import fields_of
-
-_NUMBERS = ("validation", "threshold", "seconds")
-_COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row")
 
 
 def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) -> Json:
     """Write down the constructor's parameters, whether columns had names, and the summary."""
     seed = parameters["random_state"]
     seed = int(seed) if isinstance(seed, Integral) else None
-    plain = asdict(summary)
-    plain["lambda_weights"] = list(plain["lambda_weights"].items())
     return {
         "parameters": _plain(dict(parameters) | {"random_state": seed}),
         "has_column_names": has_names,
-        "summary": _plain(plain),
+        "summary": _plain(summary.to_json()),
     }
 
 
@@ -37,7 +31,7 @@ def from_record(
         names = ("parameters", "has_column_names", "summary")
         parameters, has_names, summary = fields_of(record, "it", names)
         require(isinstance(has_names, bool), "'has_column_names' is no truth value.")
-        return _read_parameters(parameters, parameter_names), has_names, _read_summary(summary)
+        return _read_parameters(parameters, parameter_names), has_names, Summary.from_json(summary)
     except UserError as error:
         raise FormatError(
             f"Model file {str(path)!r} must describe a detector; in what it says of one, "
@@ -59,38 +53,11 @@ def _read_parameters(record: object, names: Iterable[str]) -> dict[str, Any]:
     for name in ("columns", "conditionals"):
         value = parameters[name]
         is_text = name == "columns" and isinstance(value, str)
-        require(value is None or is_text or _is_texts(value), f"{name!r} is no record of texts.")
+        require(value is None or is_text or is_texts(value), f"{name!r} is no record of texts.")
     if type(parameters["learning_rate"]) is int:
         parameters["learning_rate"] = float(parameters["learning_rate"])
     read_recipe(parameters | {"device": "cpu"})  # refuses values that `fit` would refuse
     return parameters
-
-
-def _read_summary(record: object) -> Summary:
-    names = [field.name for field in fields(Summary)]
-    values = dict(zip(names, fields_of(record, "its summary", names), strict=True))
-    for name in _COUNTS:
-        require(type(values[name]) is int and values[name] >= 0, f"{name!r} is no number of rows.")
-    for name in _NUMBERS:
-        require(isinstance(values[name], float), f"{name!r} is no number.")
-    for name in ("criterion", "unit"):
-        require(isinstance(values[name], str), f"{name!r} is no text.")
-    require(_is_texts(values["kinds"]), "'kinds' is no record of texts.")
-    notes, weights = values["notes"], values["lambda_weights"]
-    is_notes = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
-    is_weights = isinstance(weights, list) and all(map(_is_pair, weights))
-    require(is_notes and is_weights, "its notes or weights are no lists of theirs.")
-    return Summary(**values | {"notes": tuple(notes), "lambda_weights": dict(weights)})
-
-
-def _is_pair(value: object) -> bool:
-    if not isinstance(value, list) or len(value) != 2:
-        return False
-    return all(isinstance(number, float) for number in value)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON values

@@ -1,14 +1,21 @@
 """What a fit did, in words and numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from fewlier.fitting import MemberHistory
-from fewlier.model import FittedModel
+from fewlier.archive import require
+from fewlier.table.columns import fields_of, is_finite_float
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+
+if TYPE_CHECKING:  # so that a model file is inspected without torch
+    from fewlier.fitting import MemberHistory
+    from fewlier.model import FittedModel
+
+_NUMBERS = ("validation", "threshold", "seconds")
+_COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row")
 
 
 @final
@@ -66,6 +73,39 @@ class Summary:
         ]
         return "\n".join(lines + [f"note        {note}" for note in self.notes])
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values; the weights as pairs, because lambdas are numbers."""
+        weights = [[lam, weight] for lam, weight in self.lambda_weights.items()]
+        return asdict(self) | {"lambda_weights": weights, "notes": list(self.notes)}
+
+    @classmethod
+    def from_json(cls, record: object) -> "Summary":
+        """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
+        names = [field.name for field in fields(cls)]
+        values = dict(zip(names, fields_of(record, "its summary", names), strict=True))
+        for name in _COUNTS:
+            is_count = type(values[name]) is int and values[name] >= 0
+            require(is_count, f"{name!r} is no number of rows.")
+        for name in _NUMBERS:
+            require(is_finite_float(values[name]), f"{name!r} is no number.")
+        for name in ("criterion", "unit"):
+            require(isinstance(values[name], str), f"{name!r} is no text.")
+        require(is_texts(values["kinds"]), "'kinds' is no record of texts.")
+        notes, weights = values["notes"], values["lambda_weights"]
+        is_notes = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
+        is_weights = isinstance(weights, list) and all(map(_is_pair, weights))
+        require(is_notes and is_weights, "its notes or weights are no lists of theirs.")
+        return cls(**values | {"notes": tuple(notes), "lambda_weights": dict(weights)})
+
+
+def is_texts(value: object) -> bool:
+    """Whether a JSON value is a record of texts."""
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_finite_float, value))
+
 
 def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
     """List the columns of each kind, at most a few by name."""
@@ -79,8 +119,8 @@ def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
 
 
 def summarise(
-    model: FittedModel,
-    history: Sequence[MemberHistory],
+    model: "FittedModel",
+    history: Sequence["MemberHistory"],
     labels: np.ndarray,
     seconds: float,
     notes: Sequence[str],
@@ -106,7 +146,7 @@ def summarise(
     )
 
 
-def _diverged(history: Sequence[MemberHistory]) -> list[str]:
+def _diverged(history: Sequence["MemberHistory"]) -> list[str]:
     lambdas = [f"{line.lam:g}" for line in history if line.status == "diverged"]
     if not lambdas:
         return []
@@ -120,6 +160,6 @@ def _kind(kind: str, coding: str) -> str:
     return str(kind) if kind == coding else f"{kind} as {coding}"
 
 
-def unit_of(model: FittedModel) -> str:
+def unit_of(model: "FittedModel") -> str:
     """Return the unit of a model's scores."""
     return "nats" if model.selection == "best" else "standard units"

@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
 
-from fewlier.errors import UserError
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, read_labels
+from fewlier.errors import CellError, UserError
+from fewlier.table.frame import MISSING
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, label_values, read_labels
 
 NAN = float("nan")
 
@@ -141,3 +144,59 @@ def test_a_column_of_labels_is_read_as_a_list_with_a_warning():
 def test_labels_with_missing_for_unlabelled_come_back(labels):
     y = [None if label == UNLABELLED else label for label in labels]
     assert read_labels(y, len(y)).tolist() == labels
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "0", ""],
+        [" 1 ", "0", "NA"],
+        ["1.0", "0.0", "nan"],
+        ["1,0", "0,00", None],
+        ["true", "FALSE", "null"],
+        ["True", "False", "None"],
+        [True, False, None],
+        [1, 0, None],
+        [1.0, 0.0, NAN],
+        [Decimal("1.00"), Decimal(0), None],
+    ],
+)
+def test_cells_of_a_label_column_say_one_zero_or_nothing(cells):
+    np.testing.assert_array_equal(label_values("y", cells), [1, 0, NAN])
+
+
+@pytest.mark.parametrize("spelling", MISSING)
+def test_a_missing_label_has_the_spellings_of_a_missing_cell(spelling):
+    assert np.isnan(label_values("y", [spelling, "1"])).tolist() == [True, False]
+    assert np.isnan(label_values("y", [spelling, "bad"], "bad")).tolist() == [True, False]
+
+
+def test_unlabelled_may_be_written_as_minus_one():
+    values = label_values("y", ["-1", "0", "1"])
+    assert read_labels(values, 3).tolist() == [UNLABELLED, NORMAL, ANOMALY]
+
+
+@pytest.mark.parametrize(
+    ("cells", "anomaly"),
+    [
+        (["bad", "fine", "ok", ""], "bad"),
+        ([" 2", "1", "0", None], "2"),
+        (["2.0", "1.0", "0.0", ""], "2"),
+        (["2", "1", "0", ""], "2.0"),
+        ([2, 1, 0, None], "2"),
+        ([2.0, 1.0, 0.0, NAN], "2"),
+        (["Bad", "bad", "BAD", ""], "Bad"),
+    ],
+)
+def test_a_value_may_be_said_to_mean_anomaly_and_others_are_normal(cells, anomaly):
+    np.testing.assert_array_equal(label_values("y", cells, anomaly), [1, 0, 0, NAN])
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"), [("yes", "yes"), ("Bad ", "Bad"), (2, "2"), (0.5, "0.5")]
+)
+def test_another_value_is_refused_with_its_row_and_the_option_to_use(cell, shown):
+    message = f"'y' must hold 1 and 0, or true and false, .*; got '{shown}' .*--anomaly VALUE"
+    with pytest.raises(CellError, match=message) as caught:
+        label_values("y", ["1", None, "0", cell, "no"])
+    assert caught.value.row == 3

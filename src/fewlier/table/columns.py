@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlier.errors import FormatError, UserError
+from fewlier.errors import CellError, FormatError, UserError
 from fewlier.table.frame import Bools, Cells, Floats, Table, is_text, number_text
 
 # Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
@@ -248,10 +248,9 @@ def as_numbers(name: str, cells: Cells, remedy: str) -> Cells:
     numbers = np.fromiter(map(_parsed, cells), np.float64, len(cells))
     not_numbers = np.flatnonzero(np.isinf(numbers))
     if len(not_numbers):
-        row = not_numbers[0]
-        raise UserError(
-            f"Column {name!r} must hold numbers; got the text {cells[row]!r} (first at row {row}). "
-            f"{remedy}"
+        row = int(not_numbers[0])
+        raise CellError(
+            f"Column {name!r} must hold numbers; got the text {cells[row]!r}", row, remedy
         )
     return numbers
 

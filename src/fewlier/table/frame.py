@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.errors import UserError
+from fewlier.errors import CellError, UserError
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -22,6 +22,12 @@ Cells: TypeAlias = npt.NDArray[Any]
 """One column, shape (n,): float64 with NaN for missing, or object holding str, None for missing."""
 Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+"""How files write a missing cell; the spellings that pandas knows."""
 
 _TEMPORAL = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _TEXT = (str, bool, np.bool_)
@@ -85,6 +91,11 @@ class Table:
         """Return the named columns, in the order given."""
         return Table({name: self.cells[name] for name in names})
 
+    def followed_by(self, other: Table) -> Table:
+        """Return the rows of this table and then those of another with the same columns."""
+        pairs = {name: (cells, other.cells[name]) for name, cells in self.cells.items()}
+        return Table({name: np.concatenate(pair) for name, pair in pairs.items()})
+
 
 def is_text(cells: Cells) -> bool:
     """Tell a column of text from a column of numbers."""
@@ -141,7 +152,7 @@ def _as_array(data: object) -> npt.NDArray[Any]:
 
 def _cells_of_frame(frame: nw.DataFrame[Any]) -> dict[str, Cells]:
     names = [str(name) for name in frame.columns]
-    _check_names(names, len(frame))
+    check_names(names, len(frame))
     return {
         name: _cells_of_series(name, series)
         for name, series in zip(names, frame.iter_columns(), strict=True)
@@ -150,11 +161,12 @@ def _cells_of_frame(frame: nw.DataFrame[Any]) -> dict[str, Cells]:
 
 def _cells_of_array(array: npt.NDArray[Any]) -> dict[str, Cells]:
     names = [f"x{index}" for index in range(array.shape[1])]
-    _check_names(names, len(array))
+    check_names(names, len(array))
     return {name: _cells_of_vector(name, array[:, j]) for j, name in enumerate(names)}
 
 
-def _check_names(names: list[str], n_rows: int) -> None:
+def check_names(names: list[str], n_rows: int) -> None:
+    """Refuse a table without a column, or with two of one name."""
     if not names:
         raise UserError(
             "The table must have a column; got 0 feature(s) "
@@ -258,8 +270,9 @@ def _finite(name: str, numbers: npt.NDArray[Any]) -> Floats:
     numbers = np.ascontiguousarray(numbers, dtype=np.float64)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
-        raise UserError(
-            f"Column {name!r} must hold finite numbers; got {len(infinite)} infinite "
-            f"(first at row {infinite[0]}). Write them as missing or drop those rows."
+        raise CellError(
+            f"Column {name!r} must hold finite numbers; got {len(infinite)} infinite",
+            int(infinite[0]),
+            "Write them as missing or drop those rows.",
         )
     return numbers

@@ -1,13 +1,15 @@
 """The meaning of y, in one place."""
 
+import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.errors import UserError
-from fewlier.table.frame import Table, is_text
+from fewlier.errors import CellError, UserError
+from fewlier.table.frame import MISSING, Table, is_text, number_text
 
 ANOMALY, NORMAL, UNLABELLED = 1, 0, -1
 
@@ -46,6 +48,41 @@ def read_labels(y: object, n_rows: int) -> npt.NDArray[np.int8]:
             f"detectors use with the opposite meaning. {_REMEDY}"
         )
     return np.where(unlabelled, UNLABELLED, values).astype(np.int8)
+
+
+def label_values(
+    name: str, cells: Sequence[object], anomaly: str | None = None
+) -> npt.NDArray[np.float64]:
+    """Read the label column of a file: 1, 0, or NaN where it says nothing, shape (n,).
+
+    With `anomaly`, cells that read so are 1 and others 0; without, cells are 0 or 1, or true or
+    false in any case. The result is for `read_labels`, once all rows of the file are there.
+    """
+    texts = [_label_text(cell) for cell in cells]
+    if anomaly is not None:
+        known = {None: np.nan, _label_text(anomaly) or anomaly: 1.0}
+        return np.array([known.get(text, 0.0) for text in texts], dtype=np.float64)
+    truth = {None: np.nan, "1": 1.0, "0": 0.0, "-1": -1.0, "true": 1.0, "false": 0.0}
+    folded = [None if text is None else text.lower() for text in texts]
+    for row, text in enumerate(folded):
+        if text not in truth:
+            raise CellError(
+                f"Label column {name!r} must hold 1 and 0, or true and false, or nothing where "
+                f"the label is unknown; got {texts[row]!r}",
+                row,
+                "Say which value means anomaly: --anomaly VALUE.",
+            )
+    return np.array([truth[text] for text in folded], dtype=np.float64)
+
+
+def _label_text(cell: object) -> str | None:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, int | float):
+        return None if cell != cell else number_text(float(cell))
+    text = "" if cell is None else str(cell).strip()
+    # Pandas writes 1.0, or 1,0 with a decimal comma, for 1 in a column with gaps.
+    return None if text in MISSING else re.sub(r"^(-?\d+)[.,]0+$", r"\1", text)
 
 
 def _as_numbers(y: object) -> npt.NDArray[np.float64]:

@@ -1,0 +1,38 @@
+"""Files that are written whole or not at all."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TypeAlias
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+@contextmanager
+def replacing(path: PathLike) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of `path` when the block ends well.
+
+    When it does not, whatever was at `path` is as before. The file grows beside its place, under
+    another name. What is no plain file, such as a device or a pipe, cannot be replaced and is
+    written to directly.
+    """
+    if Path(path).exists() and not Path(path).is_file():
+        with Path(path).open("wb") as file:
+            yield file
+        return
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    file = temporary.open("xb")
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

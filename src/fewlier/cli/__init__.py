@@ -1,0 +1,5 @@
+"""The command line: parse, one call, print."""
+
+from fewlier.cli.app import app, main
+
+__all__ = ["app", "main"]

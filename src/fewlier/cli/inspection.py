@@ -1,0 +1,71 @@
+"""The command that reads a model file without building its network: `inspect`."""
+
+import json
+from typing import Any
+
+import typer
+
+from fewlier.cli.options import AsJson, ModelFile
+
+MAX_SHOWN = 40  # columns; a table may have thousands
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: fewlier inspect fraud.fewlier --json")(inspect)
+
+
+def inspect(model: ModelFile, as_json: AsJson = False) -> None:
+    """Say what a model file holds: columns, labels, threshold, versions."""
+    from fewlier.archive import opened
+    from fewlier.manifest import manifest_of
+    from fewlier.summary import Summary
+
+    with opened(model) as archive:
+        manifest = manifest_of(archive)
+        summary = Summary.from_json(manifest["extra"].get("summary"))
+    facts = {
+        "model": str(model),
+        "bytes": model.stat().st_size,
+        "format_version": manifest["version"],
+        "versions": manifest["versions"],
+        "density": manifest["density"],
+        "selection": manifest["selection"],
+        "n_members": len(manifest["members"]),
+        "n_held_back": manifest["calibration"]["n_normal_scores"],
+        "guarantee": manifest["calibration"]["guarantee"],
+        "columns": manifest["encoder"]["schema"],
+        "parameters": manifest["extra"].get("parameters"),
+        "summary": summary.to_json(),
+    }
+    if as_json:
+        typer.echo(json.dumps(facts))
+    else:
+        _print(facts, str(summary))
+
+
+def _print(facts: dict[str, Any], summary: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    versions, density = facts["versions"], facts["density"]
+    typer.echo(
+        f"model       {facts['model']}, {facts['bytes'] / 1e6:.1f} MB, format "
+        f"{facts['format_version']}\n"
+        f"written by  fewlier {versions['fewlier']}, torch {versions['torch']}\n"
+        f"density     {density['name']}, hidden units {density['hidden']}; {facts['n_members']} "
+        f"members, selection {facts['selection']}\n"
+        f"{summary}\n"
+        f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}"
+    )
+    grid = Grid(box=box.SIMPLE)
+    for heading in ("column", "kind", "scored as", "values"):
+        grid.add_column(heading)
+    for column in facts["columns"][:MAX_SHOWN]:
+        levels = [str(level) for level in column["levels"]]
+        more = ", ..." if len(levels) > 5 else ""
+        grid.add_row(column["name"], column["kind"], column["coding"], ", ".join(levels[:5]) + more)
+    Console().print(grid)
+    if len(facts["columns"]) > MAX_SHOWN:
+        typer.echo(f"  ... and {len(facts['columns']) - MAX_SHOWN} more columns; --json has all.")

@@ -1,0 +1,68 @@
+"""Options that several commands have, and how their text is read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    from fewlier.files import LabelColumn
+
+Data: TypeAlias = Annotated[
+    Path, typer.Argument(help="CSV or Parquet, also gzipped; - is standard input.", metavar="TABLE")
+]
+Model: TypeAlias = Annotated[
+    Path, typer.Option("--model", "-m", help="Model that `fewlier fit` has written.")
+]
+ModelFile: TypeAlias = Annotated[
+    Path, typer.Argument(help="Model that `fewlier fit` has written.", metavar="MODEL")
+]
+Label: TypeAlias = Annotated[
+    str, typer.Option(help="Column of labels: 1 anomaly, 0 normal, empty unknown.")
+]
+Anomaly: TypeAlias = Annotated[
+    str | None, typer.Option(help="Value in the label column that means anomaly, if not 1 or true.")
+]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print JSON on standard output, for machines.")
+]
+RandomState: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed: the same gives the same.")]
+
+
+def check_model_output(path: Path, *inputs: Path) -> None:
+    """Refuse, before any work, a path that no model can be written to."""
+    from fewlier.table.reading import is_standard
+    from fewlier.table.writing import check_output
+
+    if is_standard(path):
+        raise UserError("A model must be written to a file; got standard output. Give -o a path.")
+    check_output(path, *inputs)
+
+
+def read_label(name: str | None, anomaly: str | None) -> "LabelColumn | None":
+    """Return the label column that the options describe."""
+    from fewlier.files import LabelColumn
+
+    if name is None:
+        if anomaly is not None:
+            raise UserError("--anomaly must come with --label, the column to find the value in.")
+        return None
+    return LabelColumn(name, anomaly)
+
+
+def read_kinds(declarations: list[str]) -> dict[str, str] | None:
+    """Read ``visits=count``; a column's name may have an equals sign, a kind has none."""
+    kinds = {}
+    for text in declarations:
+        name, equals, kind = text.rpartition("=")
+        if not equals:
+            raise UserError(f"--column must be NAME=KIND, such as visits=count; got {text!r}.")
+        kinds[name] = kind
+    return kinds or None
+
+
+def read_names(lists: list[str]) -> list[str]:
+    """Read ``id,timestamp``, given once or more."""
+    return [name.strip() for text in lists for name in text.split(",") if name.strip()]

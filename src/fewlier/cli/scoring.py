@@ -1,0 +1,111 @@
+"""Commands that score tables: `score` and `explain`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fewlier.cli.options import AsJson, Data, Model
+from fewlier.cli.screen import progress, say
+from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    from fewlier.detector import AnomalyDetector
+    from fewlier.files import TopRows
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(epilog="Example: fewlier score new.csv -m fraud.fewlier -o scored.csv")(score)
+    app.command(epilog="Example: fewlier explain new.csv -m fraud.fewlier --top 10")(explain)
+
+
+def score(
+    table: Data,
+    model: Model,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="CSV or Parquet to write; - is standard output.")
+    ] = Path("-"),
+    as_json: AsJson = False,
+) -> None:
+    """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches."""
+    from fewlier.table.reading import is_standard, open_table
+    from fewlier.table.writing import check_output, create_table, writes_parquet
+
+    if as_json and is_standard(output):
+        raise UserError("--json needs -o: rows and JSON cannot both go to standard output.")
+    check_output(output, table, model)
+    typed = writes_parquet(output)
+    with open_table(table) as file:
+        from fewlier.detector import AnomalyDetector  # here, so that a wrong path is told at once
+        from fewlier.files import score_file
+
+        detector = AnomalyDetector.load(model)
+        delimiter = file.layout.delimiter if file.layout else ","
+        with (
+            create_table(output, delimiter) as write,
+            progress("scoring", "no output was written.") as show,
+        ):
+            report = score_file(detector, file, write, typed=typed, on_batch=show)
+    if report.passed_through:
+        say(f"note: not columns of the model, passed through: {', '.join(report.passed_through)}.")
+    facts = {
+        "output": str(output),
+        "n_rows": report.n_rows,
+        "n_anomalies": report.n_anomalies,
+        "threshold": detector.threshold_,
+        "unit": detector.score_unit_,
+        "passed_through": list(report.passed_through),
+    }
+    if as_json:
+        typer.echo(json.dumps(facts))
+    else:
+        say(
+            f"{report.n_rows} rows scored, {report.n_anomalies} above the threshold of "
+            f"{detector.threshold_:.4g} {detector.score_unit_}."
+        )
+
+
+def explain(
+    table: Data,
+    model: Model,
+    top: Annotated[int, typer.Option(min=1, help="Rows to explain, the oddest first.")] = 10,
+    columns: Annotated[int, typer.Option(min=1, help="Columns to name for each row.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Say of the oddest rows which columns made them so."""
+    from fewlier.table.reading import open_table
+
+    with open_table(table) as file:
+        from fewlier.detector import AnomalyDetector
+        from fewlier.files import explain_file
+
+        detector = AnomalyDetector.load(model)
+        with progress("explaining", "nothing was lost.") as show:
+            rows = explain_file(detector, file, top, show)
+    if as_json:
+        typer.echo(json.dumps(rows.records(detector, columns)))
+    else:
+        _print(rows, detector, columns)
+
+
+def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    grid = Grid(
+        title=f"Score in {detector.score_unit_}; rows are counted from 0. The threshold is "
+        f"{detector.threshold_:.4g}.",
+        title_justify="left",
+        box=box.SIMPLE,
+    )
+    for heading in ("row", "score", "p-value", "what adds most to the score"):
+        grid.add_column(heading, justify="left" if heading.startswith("what") else "right")
+    for i, record in enumerate(rows.records(detector, n_reasons)):
+        reasons = "\n".join(map(str, rows.explanation.top(i, n_reasons)))
+        score = f"{record['anomaly_score']:.2f}"
+        style = "bold" if record["is_anomaly"] else None
+        grid.add_row(str(record["row"]), score, f"{record['p_value']:.3g}", reasons, style=style)
+    Console().print(grid)

@@ -1,0 +1,104 @@
+"""What people see on standard error: notes, warnings, progress."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, final
+
+import typer
+
+from fewlier.errors import FewlierError, FewlierWarning
+
+Progress: TypeAlias = Callable[[float | None], None]
+"""Takes the share that is done, from 0 to 1, or None if nobody knows."""
+
+# Off a terminal, a line about the progress comes at most this often.
+SECONDS_BETWEEN_LINES = 10.0
+
+
+@final
+class Terminated(KeyboardInterrupt):
+    """The system asked the process to end, by SIGTERM."""
+
+
+class Stopped(FewlierError):
+    """The user pressed Ctrl-C, or the system asked for an end; the cause says which."""
+
+
+def say(message: str) -> None:
+    """Print a message to standard error."""
+    typer.echo(f"fewlier: {message}", err=True)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Show fewlier's warnings as messages, without the line of code they come from."""
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:  # noqa: ANN401
+        if issubclass(category, FewlierWarning):
+            say(f"note: {message}")
+        else:
+            python_show(message, category, *rest, **more)
+
+    with warnings.catch_warnings():
+        python_show = warnings.showwarning
+        warnings.showwarning = show
+        warnings.simplefilter("always", FewlierWarning)
+        yield
+
+
+@contextmanager
+def progress(what: str, if_stopped: str) -> Iterator[Progress]:
+    """Show how far long work has come: a bar with the time left, or lines off a terminal.
+
+    Ctrl-C inside the block raises `Stopped`, which says how far it was, and `if_stopped`.
+    """
+    share: float | None = None
+
+    def update(now: float | None) -> None:
+        nonlocal share
+        share = now
+        show(now)
+
+    with _shown(what) as show:
+        try:
+            yield update
+        except KeyboardInterrupt as interrupt:
+            at = "" if share is None else f" at {share:.0%}"
+            raise Stopped(f"stopped {what}{at}; {if_stopped}") from interrupt
+
+
+@contextmanager
+def _shown(what: str) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(what)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda share: bar.update(
+            task, total=None if share is None else 1.0, completed=share or 0.0
+        )
+
+
+def _lines(what: str) -> Progress:
+    started = latest = time.monotonic()
+
+    def show(share: float | None) -> None:
+        nonlocal latest
+        now = time.monotonic()
+        if now - latest < SECONDS_BETWEEN_LINES:
+            return
+        latest = now
+        done = f"{now - started:.0f} s"
+        if share:
+            left = (now - started) * (1 - share) / share
+            done = f"{share:.0%} done, about {left:.0f} s left"
+        say(f"{what}: {done}")
+
+    return show

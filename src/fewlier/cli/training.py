@@ -1,0 +1,116 @@
+"""Commands that train: `demo` and `fit`."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from fewlier.cli.options import (
+    Anomaly,
+    AsJson,
+    Data,
+    RandomState,
+    check_model_output,
+    read_kinds,
+    read_label,
+    read_names,
+)
+from fewlier.cli.screen import progress, say
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(epilog="Example: fewlier demo --labels 6")(demo)
+    app.command(epilog="Example: fewlier fit train.csv --label fraud -o fraud.fewlier")(fit)
+
+
+def demo(
+    labels: Annotated[int, typer.Option(min=2, max=100, help="Malignant rows to label.")] = 6,
+    random_state: RandomState = 0,
+    tables: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Only write its rows there: train.csv and test.csv."),
+    ] = None,
+) -> None:
+    """Fit, score and explain a built-in table, with and without labels."""
+    from rich.console import Console
+
+    from fewlier.demo import breast_cancer, run, write_tables
+
+    if tables is None:
+        run(Console(), labels, random_state)
+        return
+    write_tables(breast_cancer(labels, random_state), tables)
+    typer.echo(f"Wrote train.csv and test.csv to {tables}; their label column is 'malignant'.")
+
+
+def fit(  # noqa: PLR0913 - options of a command are its arguments
+    table: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    label: Annotated[
+        str | None, typer.Option(help="Column of labels: 1 anomaly, 0 normal, empty unknown.")
+    ] = None,
+    anomaly: Anomaly = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=KIND",
+            help="Kind of a column: real, binary, count, positive or category. Repeatable.",
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out: id,timestamp.")
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Table that chooses epoch and lambda; else rows of TABLE.")
+    ] = None,
+    selection: Annotated[
+        Literal["average", "best"],
+        typer.Option(help="best is the paper's rule: less accurate, faster to score."),
+    ] = "average",
+    false_alarm_rate: Annotated[
+        float, typer.Option(help="Share of normal rows that may score above the threshold.")
+    ] = 0.01,
+    max_epochs: Annotated[int, typer.Option(min=1, help="Rounds of training at most.")] = 100,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], typer.Option(help="Where to compute.")
+    ] = "auto",
+    random_state: RandomState = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from a table what normal rows look like, and write a model file."""
+    from fewlier.table.reading import open_table
+
+    check_model_output(output, *(path for path in (table, validation) if path is not None))
+    with ExitStack() as stack:
+        file = stack.enter_context(open_table(table))
+        held_back = stack.enter_context(open_table(validation)) if validation else None
+        from fewlier.detector import AnomalyDetector  # here, so that a wrong path is told at once
+        from fewlier.files import fit_file
+
+        detector = AnomalyDetector(
+            columns=read_kinds(column or []),
+            selection=selection,
+            false_alarm_rate=false_alarm_rate,
+            max_epochs=max_epochs,
+            device=device,
+            random_state=random_state,
+        )
+        show = stack.enter_context(progress("fitting", "no model was written."))
+        fit_file(
+            detector,
+            file,
+            read_label(label, anomaly),
+            ignore=read_names(ignore or []),
+            validation=held_back,
+            on_epoch=lambda done, total: show(done / total),
+        )
+    detector.save(output)
+    if "" in file.columns:
+        say("note: the column without a name, such as an index, was left out.")
+    if as_json:
+        typer.echo(json.dumps({"model": str(output), **detector.summary_.to_json()}))
+    else:
+        typer.echo(f"{detector.summary_}\nmodel       {output}")

@@ -1,0 +1,314 @@
+"""Data files in: CSV and Parquet, plain or compressed, batch by batch."""
+
+import io
+import os
+import re
+import shutil
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, final
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from fewlier.atomic import PathLike
+from fewlier.errors import CellError, UserError
+from fewlier.table.columns import Kind, Schema
+from fewlier.table.frame import Table, check_names
+from fewlier.table.text import Layout, as_category, as_found, as_number, not_utf8
+
+_BATCH_ROWS = 65_536
+_BLOCK_BYTES = 8 * 2**20
+_HEAD_BYTES = 2**20  # a header is not longer
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_PARQUET = b"PAR1"
+_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
+# What people give for a table, and cannot be read as one, by its first bytes.
+_FOREIGN = {
+    b"PK\x03\x04": "a spreadsheet or zip",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+    b"ARROW1": "an Arrow or Feather file",
+}
+
+
+def is_standard(path: PathLike) -> bool:
+    """Whether a path stands for standard input or output."""
+    return str(path) == "-"
+
+
+@final
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a file as they stand there: text if it is CSV, typed columns if Parquet.
+
+    Parameters
+    ----------
+    file : str
+        What to call the file in errors.
+    rows : pyarrow.Table
+        All columns of the file.
+    start : int
+        Rows of the file before these.
+    layout : Layout or None
+        How the file is written as text; None for Parquet.
+    """
+
+    file: str
+    rows: pa.Table
+    start: int
+    layout: Layout | None
+
+    def table(self, schema: Schema) -> Table:
+        """Return the columns of a schema; errors count rows from the file's first."""
+        wanted = [name for name in self.rows.column_names if name in schema.names]
+        with naming(self.file, self.start):
+            if not wanted:
+                return schema.match(Table({}))
+            return schema.match(Table.of(self.typed(schema).select(wanted)))
+
+    def typed(self, schema: Schema) -> pa.Table:
+        """Return all columns: those of the schema with their types, others as in the file."""
+        if self.layout is None:
+            return self.rows
+        kinds = {c.name: c.kind for c in schema.columns if c.name in self.rows.column_names}
+        columns = {name: self.rows[name] for name in self.rows.column_names}
+        return pa.table(columns | self._read(self.layout, kinds))
+
+    def training_rows(self, columns: Iterable[str], declared: Mapping[str, str]) -> pa.Table:
+        """Return some columns: numbers if every cell is one and none declares a category."""
+        columns = list(columns)
+        if self.layout is None:
+            return self.rows.select(columns)
+        kinds = {n: Kind.CATEGORY if declared.get(n) == "category" else None for n in columns}
+        return pa.table(self._read(self.layout, kinds))
+
+    def _read(self, layout: Layout, kinds: Mapping[str, Kind | None]) -> dict[str, Any]:
+        """Read columns of text: as categories, as numbers, or, where None, as what is found."""
+        columns = {}
+        for name, kind in kinds.items():
+            texts = self.rows[name]
+            if kind is None:
+                columns[name] = as_found(texts, layout)
+            elif kind is Kind.CATEGORY:
+                columns[name] = as_category(texts)
+            else:
+                columns[name] = as_number(name, texts, layout)
+        return columns
+
+
+class TableFile(ABC):
+    """An open file of rows: a header at least."""
+
+    name: str
+    columns: tuple[str, ...]
+    layout: Layout | None
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the rows in order; a file without any is an error."""
+        start = 0
+        with naming(self.name):
+            for rows in self.chunks():
+                if rows.num_rows:
+                    yield Batch(self.name, rows, start, self.layout)
+                start += rows.num_rows
+            if not start:
+                raise _no_rows()
+
+    def whole(self) -> Batch:
+        """Return all rows at once."""
+        parts = [batch.rows for batch in self.batches()]
+        return Batch(self.name, pa.concat_tables(parts), 0, self.layout)
+
+    @abstractmethod
+    def chunks(self) -> Iterator[pa.Table]:
+        """Yield the rows as they come; some chunks may be empty."""
+
+    @abstractmethod
+    def share_read(self) -> float | None:
+        """Return how much of the file has been read, from 0 to 1; None if nobody knows."""
+
+
+@contextmanager
+def open_table(path: PathLike) -> Iterator[TableFile]:
+    """Open a CSV or Parquet file, or standard input for ``-``, by what it holds, not its name.
+
+    CSV: comma, semicolon, tab or bar between columns, UTF-8 with or without a mark, quoted cells,
+    which may span lines; plain, or compressed by gzip, bz2 or zstd.
+    """
+    name = "standard input" if is_standard(path) else str(path)
+    with ExitStack() as stack:
+        with naming(name):
+            if is_standard(path):
+                file: IO[bytes] = sys.stdin.buffer
+            else:
+                file = stack.enter_context(Path(path).open("rb"))
+            table = _recognised(file, name, stack)
+        yield table
+
+
+@contextmanager
+def naming(file: str, start: int = 0) -> Iterator[None]:
+    """Put the name of a file before what is wrong with it; rows are counted from its first."""
+    try:
+        yield
+    except CellError as error:
+        raise UserError(f"{file}: {error.after(start)}") from error
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from error
+    except pa.ArrowInvalid as error:
+        raise UserError(f"{file}: a table must be CSV or Parquet; got damage: {error}.") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(f"{file}: a table must be a file that can be read; {reason}.") from error
+
+
+def _no_rows() -> UserError:
+    """Return the error for a file that ends after its header."""
+    return UserError("a table must have rows; got its header alone. Add rows.")
+
+
+def _recognised(file: IO[bytes], name: str, stack: ExitStack) -> TableFile:
+    head = _first_bytes(file, len(_PARQUET) + 2)
+    for magic, what in _FOREIGN.items():
+        if head.startswith(magic):
+            raise UserError(f"a table must be CSV in UTF-8 or Parquet; got {what}. Save it as CSV.")
+    if head.startswith(_PARQUET):
+        if not file.seekable():  # Parquet is read from its end
+            whole = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+            whole.write(head)
+            shutil.copyfileobj(file, whole)
+            file = whole
+        return _ParquetFile(file, name)
+    return _CsvFile(file, head, name)
+
+
+@final
+class _CsvFile(TableFile):
+    """Comma-separated values; every column is read as text, so that none is changed."""
+
+    def __init__(self, file: IO[bytes], head: bytes, name: str) -> None:
+        self.name, self._file = name, file
+        is_plain = file.seekable() and file is not sys.stdin.buffer
+        self._size = os.fstat(file.fileno()).st_size if is_plain else None
+        stream: Any = _Rejoined(head, file)
+        for magic, codec in _COMPRESSED.items():
+            if head.startswith(magic):
+                stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), codec)
+        head = _first_bytes(stream, _HEAD_BYTES)
+        self._stream = _Rejoined(head, stream)
+        self.layout = Layout.of(head)
+        self.columns = self.layout.names
+        check_names(list(self.columns), 0)
+
+    def chunks(self) -> Iterator[pa.Table]:
+        assert self.layout is not None
+        try:
+            reader = pa_csv.open_csv(
+                pa.PythonFile(self._stream, mode="r"),
+                # One thread, because only then are faulty rows numbered.
+                read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+                parse_options=pa_csv.ParseOptions(
+                    delimiter=self.layout.delimiter,
+                    newlines_in_values=True,
+                    # In a single column an empty line is a missing cell.
+                    ignore_empty_lines=len(self.columns) > 1,
+                ),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.columns, pa.string()),
+                    strings_can_be_null=False,
+                ),
+            )
+            last = ""
+            for batch in reader:
+                rows = pa.Table.from_batches([batch])
+                last = rows[-1][-1].as_py() if rows.num_rows else last
+                yield rows
+        except pa.ArrowInvalid as error:
+            raise _csv_error(str(error)) from error
+        # Arrow takes what follows an opening quote for one cell, to the end of the file.
+        if self._stream.n_quotes % 2 and "\n" in last:
+            raise UserError(
+                f"a quote that opens a cell must be closed; got none after {last[:40]!r}. Close "
+                "it, or double a quote that belongs to the cell."
+            )
+
+    def share_read(self) -> float | None:
+        return min(self._file.tell() / self._size, 1.0) if self._size else None
+
+
+def _csv_error(found: str) -> UserError:
+    """Return what arrow's message means; its own handler of rows fails where they are not UTF-8."""
+    ragged = _RAGGED.search(found)
+    if ragged:
+        number, expected, actual, text = ragged.groups()
+        return UserError(
+            f"every row must have {expected} cells, as the header has; got {actual} in row "
+            f"{int(number) - 2}: {text[:60]!r}. Correct the row, or put quotes around cells that "
+            "contain the delimiter."
+        )
+    if "UTF8" in found:
+        return not_utf8(found)
+    if "Empty CSV" in found:
+        return _no_rows()
+    return UserError(f"a table must be CSV or Parquet; got damage: {found}.")
+
+
+@final
+class _ParquetFile(TableFile):
+    """Parquet; columns keep their types."""
+
+    layout = None
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.name = name
+        file.seek(0)
+        # Neither whole row groups nor whole columns are held: files may be larger than memory.
+        self._parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=_BLOCK_BYTES)
+        self.columns = tuple(self._parquet.schema_arrow.names)
+        check_names(list(self.columns), self._parquet.metadata.num_rows)
+        self._n_read = 0
+
+    def chunks(self) -> Iterator[pa.Table]:
+        for batch in self._parquet.iter_batches(_BATCH_ROWS, use_threads=False):
+            self._n_read += batch.num_rows
+            yield pa.Table.from_batches([batch])
+
+    def share_read(self) -> float | None:
+        return self._n_read / int(self._parquet.metadata.num_rows)
+
+
+@final
+class _Rejoined(io.RawIOBase):
+    """A stream of which some first bytes have been read, from its beginning."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:  # noqa: ANN401 - Python's files or arrow's
+        self._head, self._rest = head, rest
+        self.n_quotes = 0  # read so far
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a memory view
+        if not self._head:
+            chunk = self._rest.read(len(buffer))
+        else:
+            chunk, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        buffer[: len(chunk)] = chunk
+        self.n_quotes += chunk.count(b'"')
+        return len(chunk)
+
+
+def _first_bytes(stream: Any, n: int) -> bytes:  # noqa: ANN401 - Python's files or arrow's
+    """Read up to n bytes; a pipe may give them in pieces."""
+    parts, found = [], 0
+    while found < n and (part := stream.read(n - found)):
+        parts.append(part)
+        found += len(part)
+    return b"".join(parts)

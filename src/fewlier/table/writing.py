@@ -1,0 +1,154 @@
+"""Data files out: CSV and Parquet, batch by batch, whole or not at all."""
+
+import csv
+import gzip
+import io
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fewlier.atomic import PathLike, replacing
+from fewlier.errors import UserError
+from fewlier.table.reading import is_standard
+from fewlier.table.text import DELIMITERS
+
+Write: TypeAlias = Callable[[pa.Table], None]
+
+_TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+_PARQUET_ENDINGS = (".parquet", ".pq")
+
+
+@contextmanager
+def create_table(path: PathLike, delimiter: str = ",") -> Iterator[Write]:
+    """Open a CSV or Parquet file, by its ending, or standard output for ``-``, for writing.
+
+    Yields a function that appends rows, always of the same columns. The file is there when the
+    block has ended well; otherwise nothing has changed.
+    """
+    try:
+        with ExitStack() as stack:
+            if is_standard(path):
+                yield _csv_writer(sys.stdout.buffer, delimiter)
+                sys.stdout.buffer.flush()
+                return
+            is_parquet = writes_parquet(path)
+            file = stack.enter_context(replacing(path))
+            if is_parquet:
+                yield stack.enter_context(_parquet_writer(file))
+                return
+            if str(path).lower().endswith(".gz"):
+                # Without name and time in it, the same rows give the same file.
+                packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+                file = cast("IO[bytes]", stack.enter_context(packed))
+            yield _csv_writer(file, "\t" if _is_tsv(path) else delimiter)
+    except BrokenPipeError:
+        raise  # whoever reads standard output has seen enough
+    except OSError as error:
+        raise _not_writable(path, error) from error
+
+
+def _is_tsv(path: PathLike) -> bool:
+    return Path(path).name.lower().removesuffix(".gz").endswith(".tsv")
+
+
+def writes_parquet(path: PathLike) -> bool:
+    """Tell by the ending whether a path is to become Parquet rather than CSV."""
+    name = Path(path).name.lower()
+    if name.endswith(_PARQUET_ENDINGS):
+        return True
+    is_device = Path(path).exists() and not Path(path).is_file()
+    if is_standard(path) or is_device or name.removesuffix(".gz").endswith(_TEXT_ENDINGS):
+        return False
+    endings = ", ".join((*_TEXT_ENDINGS, *_PARQUET_ENDINGS))
+    raise UserError(f"The output must end in {endings} or a text's .gz; got {str(path)!r}.")
+
+
+def check_output(path: PathLike, *inputs: PathLike) -> None:
+    """Refuse, before any work, an output that cannot be written or would replace an input."""
+    if is_standard(path):
+        return
+    try:
+        for name in inputs:
+            is_same = not is_standard(name) and Path(path).exists() and Path(name).exists()
+            if is_same and Path(path).samefile(name):
+                raise UserError(
+                    f"The output must be another file than the input; got {str(path)!r} for both. "
+                    "Choose another path."
+                )
+        if Path(path).is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        if Path(path).is_file() or not Path(path).exists():
+            # Found out now, not after an hour of training.
+            probe = Path(path).resolve().with_name(f".{secrets.token_hex(8)}.tmp")
+            with probe.open("xb"):
+                probe.unlink()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+        raise _not_writable(path, error) from error
+
+
+def _not_writable(path: PathLike, error: OSError | RuntimeError) -> UserError:
+    reason = str(error) if isinstance(error, RuntimeError) else error.strerror or error
+    return UserError(
+        f"The output must be a file that can be written; got {str(path)!r}: {reason}. Nothing was "
+        "written; choose another path or make room."
+    )
+
+
+def _csv_writer(file: IO[bytes], delimiter: str) -> Write:
+    """Write comma-separated values, quoted only where needed; an empty cell is missing."""
+    has_header = False
+
+    def write(rows: pa.Table) -> None:
+        nonlocal has_header
+        columns = [_texts(name, rows[name]).to_pylist() for name in rows.column_names]
+        if not has_header:
+            # The delimiter is recognised by the header, so no other may stand free in it.
+            others = {*DELIMITERS} - {delimiter}
+            file.write(_lines([rows.column_names], delimiter, to_quote={"\r", *others}))
+            has_header = True
+        file.write(_lines(list(zip(*columns, strict=True)), delimiter, to_quote={"\r"}))
+
+    return write
+
+
+def _lines(rows: list[Any], delimiter: str, to_quote: set[str]) -> bytes:
+    """Return lines of CSV; if one of some characters is in them, every cell is quoted."""
+
+    def text(quoting: Any) -> str:  # noqa: ANN401 - a constant of csv
+        lines = io.StringIO(newline="")
+        writer = csv.writer(lines, delimiter=delimiter, lineterminator="\n", quoting=quoting)
+        writer.writerows(rows)
+        return lines.getvalue()
+
+    plain = text(csv.QUOTE_MINIMAL)
+    is_clear = not any(character in plain for character in to_quote)
+    return (plain if is_clear else text(csv.QUOTE_ALL)).encode()
+
+
+def _texts(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return pc.cast(column, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UserError(
+            f"Column {name!r} must hold what CSV can; got {column.type}. Write Parquet instead."
+        ) from error
+
+
+@contextmanager
+def _parquet_writer(file: IO[bytes]) -> Iterator[Write]:
+    with ExitStack() as stack:
+        writers: list[pq.ParquetWriter] = []
+
+        def write(rows: pa.Table) -> None:
+            if not writers:
+                writers.append(stack.enter_context(pq.ParquetWriter(file, rows.schema)))
+            writers[0].write_table(rows)
+
+        yield write

@@ -1,0 +1,80 @@
+"""The command line, in this process where that is enough: a new one needs seconds to start."""
+
+import os
+import signal
+import sys
+import threading
+from typing import NamedTuple
+
+import pytest
+from processes import plain
+
+from fewlier import AnomalyDetector, cli, detector
+
+
+class Done(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    """Keep lines whole, so that words can be found in them."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def fewlier(capsysbinary, monkeypatch):
+    """Return a function that runs a command to its end, its standard input a pipe."""
+
+    def run(*arguments, stdin=b""):
+        reader, writer = os.pipe()
+        thread = threading.Thread(target=_feed, args=(writer, stdin))
+        thread.start()
+        on_term = signal.getsignal(signal.SIGTERM)
+        capsysbinary.readouterr()
+        with os.fdopen(reader, "r") as piped:
+            monkeypatch.setattr(sys, "stdin", piped)
+            monkeypatch.setattr(sys, "argv", ["fewlier", *map(str, arguments)])
+            with pytest.raises(SystemExit) as end:
+                cli.main()
+        signal.signal(signal.SIGTERM, on_term)
+        thread.join()
+        out, err = capsysbinary.readouterr()
+        return Done(end.value.code or 0, out, plain(err.decode()))
+
+    return run
+
+
+def _feed(descriptor, content):
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except BrokenPipeError:
+        pass  # the command has failed before it read all
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a function that lists a folder's files with their content, but for what is named."""
+
+    def content(*but):
+        paths = (path for path in tmp_path.rglob("*") if path.is_file())
+        return {p.name: p.read_bytes() for p in paths if p.name not in but}
+
+    return content
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Let `fewlier fit` build a network that fits at once."""
+
+    def build(**settings):
+        tiny = {"hidden": (4,), "lambdas": (0, 10), "n_orderings": 1, "n_masks": 1, "max_epochs": 1}
+        return AnomalyDetector(**settings | tiny)
+
+    build.load = AnomalyDetector.load
+    monkeypatch.setattr(detector, "AnomalyDetector", build)

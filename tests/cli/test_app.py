@@ -1,0 +1,222 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+import typer
+from factories import payments
+from processes import plain, run
+from typer.testing import CliRunner
+
+from fewlier import AnomalyDetector, UserError, __version__, cli, demo
+from fewlier.cli.screen import Stopped, Terminated
+
+COMMANDS = typer.main.get_command(cli.app).commands
+EXAMPLES = {name: command.epilog for name, command in COMMANDS.items()}
+
+
+@pytest.mark.slow
+def test_the_demo_compares_fits_with_and_without_labels_and_gives_reasons():
+    done = run("demo")
+    assert done.returncode == 0, done.stderr
+    shown = plain(done.stdout)
+    assert "Training: 286 benign (normal) and 6 malignant (anomalous)" in shown
+    (without_labels,) = re.findall(r"Test AUC with no labels (\d\.\d{3})", shown)
+    (with_labels,) = re.findall(r"Test AUC with 6 labels (\d\.\d{3})", shown)
+    assert float(with_labels) >= 0.9
+    assert float(with_labels) >= float(without_labels)
+    assert "rows 286 normal, 6 anomalous, 0 unlabelled" in shown
+    rows = shown.split("Most anomalous test rows")[1]
+    assert len(re.findall(r"\d+ │ +\d+\.\d │ malignant", rows)) >= demo.N_SHOWN - 1
+    assert len(re.findall(r" = [\d.]+: \+\d", rows)) == demo.N_SHOWN * 3
+
+
+@pytest.fixture
+def quick_demo(monkeypatch):
+    quick = partial(AnomalyDetector, hidden=(8,), n_orderings=2, n_masks=2, max_epochs=2)
+    monkeypatch.setattr(demo, "AnomalyDetector", quick)
+
+
+@pytest.mark.usefixtures("quick_demo")
+def test_the_demo_takes_the_number_of_labels_and_a_seed():
+    def shown(seed):
+        result = CliRunner().invoke(cli.app, ["demo", "--labels", "9", "--random-state", str(seed)])
+        return re.sub(r"time \d+\.\d s", "", plain(result.stdout))
+
+    first = shown(1)
+    assert "286 benign (normal) and 9 malignant" in first
+    assert "Test AUC with 9 labels" in first
+    assert shown(1) == first
+    assert shown(2) != first
+
+
+def test_training_and_test_rows_of_the_demo_are_all_rows_once():
+    split = demo.breast_cancer(n_labels=6, seed=0)
+    assert sorted([*split.training, *split.test]) == list(range(569))
+    assert split.labels[split.training].sum() == 6
+
+
+def test_help_lists_the_commands():
+    done = run("--help")
+    assert done.returncode == 0
+    shown = plain(done.stdout)
+    assert all(f"│ {name} " in shown for name in COMMANDS)
+    assert len(COMMANDS) >= 7
+
+
+def test_without_arguments_it_shows_the_help():
+    done = run()
+    assert "Usage: fewlier" in plain(done.stdout + done.stderr)
+
+
+def test_it_tells_its_version(fewlier):
+    assert fewlier("--version") == (0, f"fewlier {__version__}\n".encode(), "")
+
+
+def without_torch(*arguments):
+    """Run a command, which must not import torch; return its exit code and what it printed."""
+    code = (
+        "import sys; from fewlier import cli; sys.argv[0] = 'fewlier'\n"
+        "try: cli.main()\n"
+        "finally: assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert "AssertionError" not in done.stderr
+    return done.returncode, plain(done.stdout), plain(done.stderr)
+
+
+@pytest.mark.parametrize("arguments", [[], *([name] for name in COMMANDS)], ids=str)
+def test_help_is_shown_without_importing_torch(arguments):
+    code, out, err = without_torch(*arguments, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith(" ".join(["Usage: fewlier", *arguments]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["fit absent.csv -o a.fewlier", "score absent.csv -m a.fewlier", "inspect absent.fewlier"],
+)
+def test_a_wrong_path_is_told_without_importing_torch(arguments):
+    code, out, err = without_torch(*arguments.split())
+    assert (code, out) == (2, "")
+    assert re.match(r"fewlier: .*absent.*No such file", err)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_every_command_ends_with_an_example(name, fewlier):
+    assert re.match(f"Example: fewlier {name}( |$)", EXAMPLES[name])
+    shown = plain(fewlier(name, "--help").out.decode())
+    assert shown.endswith(EXAMPLES[name])
+    assert COMMANDS[name].help.rstrip().endswith(".")
+
+
+@pytest.mark.usefixtures("quick", "quick_demo")
+def test_the_examples_run_in_order_in_one_folder(fewlier, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seed, name in enumerate(["train.csv", "new.csv", "test.csv"]):
+        rows = payments(200, seed).drop(columns="id")
+        (rows.drop(columns="fraud") if name == "new.csv" else rows).to_csv(name, index=False)
+    for name, example in EXAMPLES.items():
+        before = folder("fraud.fewlier", "scored.csv")
+        done = fewlier(*example.removeprefix("Example: fewlier ").split())
+        assert done.code == 0, (name, done.err)
+        assert folder("fraud.fewlier", "scored.csv") == before
+    assert {"fraud.fewlier", "scored.csv"} <= set(folder())
+
+
+def test_the_shell_completes_commands():
+    asked = {"_FEWLIER_COMPLETE": "complete_bash", "COMP_WORDS": "fewlier ins", "COMP_CWORD": "1"}
+    done = run(env=os.environ | asked)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["inspect"], "")
+
+
+def test_the_shell_completes_options():
+    asked = {"COMP_WORDS": "fewlier score --mo", "COMP_CWORD": "2"}
+    done = run(env=os.environ | asked | {"_FEWLIER_COMPLETE": "complete_bash"})
+    assert done.stdout.split() == ["--model"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_it_shows_the_script_for_completion(shell, fewlier, monkeypatch):
+    monkeypatch.setattr("shellingham.detect_shell", lambda: (shell, f"/bin/{shell}"))
+    done = fewlier("--show-completion")
+    assert (done.code, done.err) == (0, "")
+    assert f"complete_{shell}" in done.out.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dmeo"],
+        ["--fast"],
+        ["demo", "--labels", "1"],
+        ["demo", "--labels", "x"],
+        ["demo", "it"],
+        ["fit", "a.csv"],
+        ["fit", "a.csv", "-o", "b", "--selection", "worst"],
+        ["fit", "a.csv", "-o", "b", "--device", "tpu"],
+        ["fit", "a.csv", "-o", "b", "--max-epochs", "0"],
+        ["score", "a.csv"],
+        ["explain", "a.csv", "-m", "b", "--top", "0"],
+        ["evaluate", "a.csv", "-m", "b"],
+    ],
+    ids=" ".join,
+)
+def test_a_bad_argument_exits_with_2_and_shows_the_usage(arguments, fewlier):
+    done = fewlier(*arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert "Usage: " in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.fixture
+def demo_raises(monkeypatch):
+    """Return a function that makes `fewlier demo` fail with an error."""
+
+    def arrange(error):
+        def fail(*_):
+            raise error
+
+        monkeypatch.setattr(demo, "run", fail)
+        monkeypatch.setattr(sys, "argv", ["fewlier", "demo"])
+
+    return arrange
+
+
+def test_what_the_user_can_fix_exits_with_2_and_one_sentence(demo_raises, capsys):
+    demo_raises(UserError("The table must have rows; got 0."))
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert capsys.readouterr() == ("", "fewlier: The table must have rows; got 0.\n")
+
+
+def test_a_bug_keeps_its_traceback(demo_raises):
+    demo_raises(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        cli.main()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "stopped; nothing was written."),
+        (Terminated(), 143, "stopped; nothing was written."),
+        (Stopped("stopped fitting at 5%; no model was written."), 130, "stopped fitting at 5%; "),
+    ],
+)
+def test_who_stops_it_is_told_what_that_means(error, code, message, demo_raises, fewlier):
+    demo_raises(error)
+    done = fewlier("demo")
+    assert (done.code, done.out) == (code, b"")
+    assert done.err.startswith(f"fewlier: {message}")
+
+
+def test_a_request_to_end_is_an_interrupt_of_its_own(fewlier, monkeypatch):
+    monkeypatch.setattr(demo, "run", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    assert fewlier("demo").code == 143

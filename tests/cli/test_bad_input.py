@@ -1,0 +1,255 @@
+"""What the user can fix: exit code 2, one message with the file and a remedy, nothing changed."""
+
+import gzip
+import io
+import pickle  # noqa: TID251 - to show that it is refused
+import re
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from factories import FEATURES, payments
+
+from fewlier.table import reading
+
+ROWS = payments(80, seed=2)
+TEXT = ROWS.to_csv(index=False)
+
+
+def parquet(frame):
+    sink = io.BytesIO()
+    pq.write_table(frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame), sink)
+    return sink.getvalue()
+
+
+def csv(frame):
+    return frame.to_csv(index=False).encode()
+
+
+def changed(column, value, row=5, rows=ROWS):
+    rows = rows.astype({column: object})
+    rows.loc[row, column] = value
+    return rows
+
+
+@pytest.fixture
+def refused(fewlier, folder, tmp_path, monkeypatch):
+    """Return a function that runs a command, which must fail well, and gives its message."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, stdin=b""):
+        before = folder()
+        done = fewlier(*arguments, stdin=stdin)
+        assert done.code == 2
+        assert done.out == b""
+        assert done.err.startswith("fewlier: ")
+        assert "Traceback" not in done.err
+        assert folder() == before
+        return done.err.removeprefix("fewlier: ")
+
+    return run
+
+
+TABLES = {  # content, and what score, explain and evaluate say of it
+    "empty": (b"", "a table must have a header and rows; got an empty file"),
+    "header alone": (b"amount,visits,city,fraud\n", "must have rows; got its header alone. Add"),
+    "ragged": (TEXT.encode() + b"1,2\n", "must have 5 cells.*got 2 in row 80: '1,2'. Correct"),
+    "twice a name": (TEXT.replace("id", "city", 1).encode(), "'city' 2 times. Rename or drop"),
+    "a column is missing": (csv(ROWS.drop(columns="visits")), "visits"),
+    "all columns are missing": (csv(ROWS[["id", "fraud"]]), "amount.*visits.*city"),
+    "text for a number": (
+        csv(changed("amount", "much")),
+        r"'amount' must hold numbers; got the text 'much' \(first at row 5\). Correct the cell",
+    ),
+    "text for a number in parquet": (
+        parquet(changed("visits", "many").astype({"visits": str})),
+        r"'visits' must hold numbers; got the text 'many' \(first at row 5\). ",
+    ),
+    "infinity": (csv(changed("amount", "inf")), r"finite.*first at row 5\). Write them as missing"),
+    "infinity in parquet": (
+        parquet(ROWS.assign(amount=float("inf"))),
+        r"finite numbers; got 80 infinite \(first at row 0\)",
+    ),
+    "UTF-16": (TEXT.encode("utf-16"), "got text in UTF-16. Save it as CSV"),
+    "latin-1": (TEXT.replace("Oslo", "Tromsø").encode("latin-1"), "UTF-8.* Save it as UTF-8"),
+    "a spreadsheet": (b"PK\x03\x04\x14\x00", "got a spreadsheet or zip. Save it as CSV"),
+    "cut gzip": (gzip.compress(TEXT.encode())[:-30], "can be read; Truncated compressed stream"),
+    "cut parquet": (parquet(ROWS)[:-30], "must be CSV or Parquet; got damage"),
+    "no columns": (parquet(pa.table({})), "must have a column"),
+    "garbage": (bytes(range(250, 0, -1)), "must be UTF-8; got other bytes"),
+}
+
+
+@pytest.mark.parametrize("command", ["score", "explain", "evaluate"])
+@pytest.mark.parametrize(("content", "message"), TABLES.values(), ids=TABLES)
+def test_a_bad_table_is_refused(content, message, command, model, refused, tmp_path):
+    options = {"score": ["-o", "out.csv"], "evaluate": ["--label", "fraud"]}.get(command, [])
+    (tmp_path / "new.data").write_bytes(content)
+    found = refused(command, "new.data", "-m", model, *options)
+    assert found.startswith("new.data: ")
+    assert re.search(message, found), found
+    assert refused(command, "-", "-m", model, *options, stdin=content) == found.replace(
+        "new.data", "standard input"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"), [("much", "numbers; got the text"), ("inf", "finite")]
+)
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
+def test_rows_are_counted_over_batches(name, cell, message, model, refused, monkeypatch, tmp_path):
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 7)
+    rows = changed("amount", cell, row=70)
+    if name == "new.parquet":
+        rows = rows.astype({"amount": float if cell == "inf" else str})
+    (tmp_path / name).write_bytes(parquet(rows) if name == "new.parquet" else csv(rows))
+    found = refused("score", name, "-m", model, "-o", "out.csv")
+    assert re.search(rf"{name}: Column 'amount' .*{message}.*\(first at row 70\)", found), found
+
+
+@pytest.mark.parametrize("column", ["anomaly_score", "is_anomaly", "p_value", "reason"])
+def test_columns_that_scoring_adds_must_be_free(column, model, refused, tmp_path):
+    (tmp_path / "new.csv").write_bytes(csv(ROWS.assign(**{column: 1})))
+    found = refused("score", "new.csv", "-m", model, "-o", "out.csv")
+    assert f"new.csv: columns that scoring adds must not be there yet; got '{column}'." in found
+    assert "rename" in found
+
+
+MODELS = {
+    "cut": lambda content: content[:-100],
+    "cut at half": lambda content: content[: len(content) // 2],
+    "a changed bit": lambda content: content[:-3000] + b"\x55" + content[-2999:],
+    "a pickle": lambda _: pickle.dumps({"a": 1}),
+    "empty": lambda _: b"",
+    "a table": lambda _: TEXT.encode(),
+}
+WITH_MODEL = {
+    "score": ["score", "new.csv", "-m", "bad.fewlier", "-o", "out.csv"],
+    "explain": ["explain", "new.csv", "-m", "bad.fewlier"],
+    "evaluate": ["evaluate", "new.csv", "-m", "bad.fewlier", "--label", "fraud"],
+    "threshold": ["threshold", "bad.fewlier", "--false-alarm-rate", "0.2"],
+}
+
+
+@pytest.mark.parametrize("damage", [*MODELS.values(), None], ids=[*MODELS, "absent"])
+@pytest.mark.parametrize("command", WITH_MODEL)
+def test_a_bad_model_is_refused(command, damage, model_bytes, refused, tmp_path):
+    (tmp_path / "new.csv").write_text(TEXT)
+    if damage is not None:
+        (tmp_path / "bad.fewlier").write_bytes(damage(model_bytes))
+    assert "bad.fewlier" in refused(*WITH_MODEL[command])
+    assert damage is not None or "No such file" in refused(*WITH_MODEL[command])
+
+
+@pytest.mark.parametrize("name", ["cut", "a pickle", "empty", "a table", None])
+def test_inspect_refuses_a_bad_model(name, model_bytes, refused, tmp_path):
+    if name is not None:
+        (tmp_path / "bad.fewlier").write_bytes(MODELS[name](model_bytes))
+    assert "bad.fewlier" in refused("inspect", "bad.fewlier")
+
+
+OUTPUTS = {
+    "absent/out.csv": "'absent/out.csv': No such file or directory.*choose another path",
+    "folder.csv": "'folder.csv': it is a folder",
+    "new.csv/out.csv": "'new.csv/out.csv': Not a directory",
+    "/proc/out.csv": "'/proc/out.csv': No such file",
+    "new.csv": "another file than the input; got 'new.csv' for both. Choose another path",
+    "link.csv": "another file than the input; got 'link.csv' for both",
+    "fraud.fewlier": "another file than the input; got 'fraud.fewlier' for both",
+    "out.xlsx": r"must end in .csv, .tsv, .txt, .parquet, .pq.*; got 'out.xlsx'",
+    "out": "must end in .csv",
+}
+
+
+@pytest.mark.parametrize(("output", "message"), OUTPUTS.items(), ids=OUTPUTS)
+def test_a_bad_output_is_refused_before_the_work(output, message, model, refused, tmp_path):
+    (tmp_path / "new.csv").write_text(TEXT)
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "link.csv").symlink_to("new.csv")
+    assert re.search(message, refused("score", "new.csv", "-m", model, "-o", output))
+
+
+SCARCE = {
+    "one row": (csv(ROWS.head(1)), "train.data"),
+    "all anomalous": (csv(ROWS.assign(fraud=1)), "normal"),
+    "label absent": (
+        csv(ROWS.drop(columns="fraud")),
+        "label column must be among.*'fraud'.*'id'",
+    ),
+    "strange label": (
+        csv(changed("fraud", "yes")),
+        r"Label column 'fraud' must hold 1 and 0.*got 'yes' \(first at row 5\).*--anomaly VALUE",
+    ),
+    "label of 2": (csv(changed("fraud", 2.0)), r"got '2' \(first at row 5\)|2.0"),
+    "infinite": (
+        csv(changed("amount", "inf")),
+        r"finite.*\(first at row 5\). Write them as missing",
+    ),
+    "empty": (b"", "got an empty file"),
+    "header alone": (b"amount,fraud\n", "got its header alone"),
+    "ragged": (TEXT.encode() + b"1,2\n", "got 2 in row 80"),
+    "twice a name": (TEXT.replace("id", "city", 1).encode(), "'city' 2 times"),
+    "label alone": (csv(ROWS[["fraud"]]), "must have a column to learn from; none is left"),
+    "no columns": (parquet(pa.table({})), "must have a column"),
+    "ids": (csv(ROWS.assign(id="n" + ROWS["id"])), "'id'.*ignore"),
+}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("content", "message"), SCARCE.values(), ids=SCARCE)
+def test_fit_refuses_a_bad_table(content, message, refused, tmp_path):
+    (tmp_path / "train.data").write_bytes(content)
+    found = refused("fit", "train.data", "--label", "fraud", "-o", "new.fewlier")
+    assert found.startswith("train.data: ")
+    assert re.search(message, found), found
+
+
+FIT = {
+    "--label class --anomaly bad": "train.csv: the label column must be among.*'class'",
+    "--label city --anomaly Paris": "must hold the value that means anomaly; 'Paris' is not in it",
+    "--anomaly 1": "--anomaly must come with --label",
+    "--label fraud --column visits": "--column must be NAME=KIND, .*; got 'visits'",
+    "--label fraud --column visits=counts": "visits.*counts",
+    "--label fraud --column visit=count": "visit",
+    "--label fraud --ignore id,when": "columns to ignore must be among.*'when'",
+    "--label fraud --ignore id,amount,visits,city": "must have a column to learn from",
+    "--label fraud --false-alarm-rate 2": "false_alarm_rate.*2",
+    "--label fraud --validation absent.csv": "absent.csv: .*No such file",
+    "--label fraud -o -": "must be written to a file; got standard output. Give -o a path",
+    "--label fraud -o train.csv": "another file than the input; got 'train.csv' for both",
+    "--label fraud -o absent/x": "'absent/x': No such file",
+    "--label fraud --validation bare.csv": "bare.csv: the label column .*'fraud'",
+    "--label fraud --ignore id --validation odd.csv": "train.csv, odd.csv: .*'city'",
+}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("options", "message"), FIT.items(), ids=FIT)
+def test_fit_refuses_bad_options(options, message, refused, tmp_path):
+    (tmp_path / "train.csv").write_text(TEXT)
+    (tmp_path / "bare.csv").write_bytes(csv(ROWS[["id", *FEATURES]]))
+    (tmp_path / "odd.csv").write_bytes(csv(ROWS.drop(columns="city")))
+    output = [] if "-o" in options else ["-o", "new.fewlier"]
+    assert re.search(message, refused("fit", "train.csv", *options.split(), *output))
+
+
+def test_evaluate_needs_labels_of_both_kinds(model, refused, tmp_path):
+    for rows, found in [
+        (ROWS.assign(fraud=0), "80 normal and 0"),
+        (ROWS.assign(fraud=1), "0 normal"),
+    ]:
+        (tmp_path / "test.csv").write_bytes(csv(rows))
+        message = refused("evaluate", "test.csv", "-m", model, "--label", "fraud")
+        assert f"test.csv: an evaluation needs rows of both labels; got {found}" in message
+        assert "Label some of each" in message
+
+
+def test_a_file_that_cannot_be_csv_is_refused_with_another_ending(model, refused, tmp_path):
+    rows = pa.Table.from_pandas(ROWS).append_column("tags", pa.array([[1]] * len(ROWS)))
+    (tmp_path / "new.parquet").write_bytes(parquet(rows))
+    message = refused("score", "new.parquet", "-m", model, "-o", "out.csv")
+    assert "Column 'tags' must hold what CSV can; got list" in message
+    assert "Write Parquet instead" in message
+    assert isinstance(pd.read_parquet(tmp_path / "new.parquet"), pd.DataFrame)

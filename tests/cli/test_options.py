@@ -1,0 +1,39 @@
+import pytest
+
+from fewlier import UserError
+from fewlier.cli.options import read_kinds, read_label, read_names
+from fewlier.files import LabelColumn
+
+
+@pytest.mark.parametrize(
+    ("declarations", "kinds"),
+    [
+        ([], None),
+        (["visits=count"], {"visits": "count"}),
+        (["a=b=real", "c d=category"], {"a=b": "real", "c d": "category"}),
+        (["x=real", "x=count"], {"x": "count"}),
+    ],
+)
+def test_a_kind_comes_after_the_last_equals_sign(declarations, kinds):
+    assert read_kinds(declarations) == kinds
+
+
+def test_a_declaration_without_a_kind_is_refused():
+    with pytest.raises(UserError, match="must be NAME=KIND, such as visits=count; got 'visits'"):
+        read_kinds(["visits"])
+
+
+@pytest.mark.parametrize(
+    ("lists", "names"),
+    [([], []), (["id,timestamp"], ["id", "timestamp"]), ([" id , a b ,", "c"], ["id", "a b", "c"])],
+)
+def test_names_are_listed_by_commas_or_one_by_one(lists, names):
+    assert read_names(lists) == names
+
+
+def test_a_label_column_needs_a_name():
+    assert read_label(None, None) is None
+    assert read_label("fraud", None) == LabelColumn("fraud")
+    assert read_label("fraud", "bad") == LabelColumn("fraud", "bad")
+    with pytest.raises(UserError, match="--anomaly must come with --label"):
+        read_label(None, "bad")

@@ -1,0 +1,224 @@
+"""`fewlier score` and `fewlier explain`: what goes in comes out, with scores."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import re
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from factories import FEATURES, payments
+from processes import plain
+
+from fewlier import AnomalyDetector
+from fewlier.files import ADDED
+from fewlier.table import reading
+
+ROWS = payments(150, seed=1)
+N = len(ROWS)
+
+
+def text(**options):
+    return ROWS.to_csv(index=False, **options)
+
+
+def parquet(frame=ROWS):
+    return frame.to_parquet(index=False)
+
+
+INPUTS = {
+    "commas": text().encode(),
+    "semicolons and decimal commas": text(sep=";", decimal=",").encode(),
+    "tabs": text(sep="\t").encode(),
+    "bars": text(sep="|").encode(),
+    "mark and CRLF": text(lineterminator="\r\n").encode("utf-8-sig"),
+    "quotes everywhere": text(quoting=csv.QUOTE_ALL).encode(),
+    "NA": text(na_rep="NA").encode(),
+    "an index": ROWS.to_csv().encode(),
+    "other order": ROWS[["fraud", *reversed(FEATURES), "id"]].to_csv(index=False).encode(),
+    "gzip": gzip.compress(text().encode()),
+    "bz2": bz2.compress(text().encode()),
+    "zstd": pa.compress(text().encode(), codec="zstd", asbytes=True),
+    "parquet": parquet(),
+    "parquet from polars": pl.from_pandas(ROWS).write_parquet(sink := io.BytesIO())
+    or sink.getvalue(),
+    "parquet with types": parquet(
+        ROWS.astype({"visits": "Int16", "city": "category", "fraud": "boolean"})
+    ),
+}
+
+
+@pytest.fixture
+def expected(model):
+    return AnomalyDetector.load(model).anomaly_score(ROWS[FEATURES])
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text(text())
+    return path
+
+
+def records(content, delimiter=","):
+    return list(csv.DictReader(io.StringIO(content.decode(), newline=""), delimiter=delimiter))
+
+
+@pytest.mark.parametrize("source", ["file", "pipe"])
+@pytest.mark.parametrize("content", INPUTS.values(), ids=INPUTS)
+def test_every_kind_of_input_has_the_scores_of_the_library(
+    content, source, expected, model, fewlier, tmp_path
+):
+    (tmp_path / "in").write_bytes(content)
+    name, stdin = ("-", content) if source == "pipe" else (tmp_path / "in", b"")
+    done = fewlier("score", name, "-m", model, "-o", tmp_path / "out.parquet", stdin=stdin)
+    assert done.code == 0, done.err
+    assert done.out == b""
+    out = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    np.testing.assert_array_equal(out["anomaly_score"], expected)
+    assert out["id"] == ROWS["id"].tolist()
+
+
+def test_scores_survive_csv_as_they_are(table, expected, model, fewlier):
+    out = records(fewlier("score", table, "-m", model).out)
+    assert [float(row["anomaly_score"]) for row in out] == expected.tolist()
+    loaded = AnomalyDetector.load(model)
+    assert [float(row["p_value"]) for row in out] == loaded.p_value(ROWS[FEATURES]).tolist()
+    is_anomaly = [row["is_anomaly"] == "true" for row in out]
+    assert is_anomaly == (expected > loaded.threshold_).tolist()
+    assert 0 < sum(is_anomaly) < N
+
+
+def test_anomalies_have_reasons_and_other_rows_none(table, model, fewlier):
+    out = records(fewlier("score", table, "-m", model).out)
+    for row in out:
+        reasons = row["reason"].split("; ") if row["reason"] else []
+        assert bool(reasons) == (row["is_anomaly"] == "true")
+        assert all(
+            re.fullmatch(r"(amount|visits|city) (= \S+|is missing): \+\d+\.\d", reason)
+            for reason in reasons
+        )
+    fraud = [row["reason"] for row in out if row["fraud"] == "1.0"]
+    assert sum(reason.startswith("amount") for reason in fraud) > len(fraud) / 2
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
+def test_cells_columns_and_order_pass_through_as_they_are(sep, model, fewlier):
+    cells = {"id": "007", "amount": " 50.10", "visits": "NA", "city": "Oslo", "note": 'a "b",;|\n'}
+    frame = pd.DataFrame([cells, cells | {"id": "006"}])
+    content = frame.to_csv(index=False, sep=sep).encode()
+    done = fewlier("score", "-", "-m", model, stdin=content)
+    out = records(done.out, sep)
+    assert list(out[0]) == [*cells, *ADDED]
+    assert [{name: row[name] for name in cells} for row in out] == frame.to_dict("records")
+    assert "note: not columns of the model, passed through: id, note." in done.err
+
+
+def test_the_output_is_the_same_on_standard_output_and_in_files(table, model, fewlier, tmp_path):
+    shown = fewlier("score", table, "-m", model, "-o", "-").out
+    for name, unpack in {"a.csv": bytes, "a.txt": bytes, "a.csv.gz": gzip.decompress}.items():
+        assert fewlier("score", table, "-m", model, "-o", tmp_path / name).code == 0
+        assert unpack((tmp_path / name).read_bytes()) == shown
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.tsv", "out.parquet"])
+def test_the_output_opens_elsewhere_with_its_types(name, table, model, fewlier, tmp_path):
+    out = tmp_path / name
+    assert fewlier("score", table, "-m", model, "-o", out).code == 0
+    sep = "\t" if name == "out.tsv" else ","
+    if name == "out.parquet":
+        frames = pd.read_parquet(out), pl.read_parquet(out), duckdb.read_parquet(str(out))
+    else:
+        frames = pd.read_csv(out, sep=sep), pl.read_csv(out, separator=sep), duckdb.read_csv(out)
+        content = gzip.decompress(out.read_bytes()) if ".gz" in name else out.read_bytes()
+        dialect = "excel-tab" if sep == "\t" else "excel"
+        sheet = list(csv.reader(io.StringIO(content.decode(), newline=""), dialect))
+        assert {len(row) for row in sheet} == {len(ROWS.columns) + len(ADDED)}
+    pandas, polars, duck = frames
+    assert len(pandas) == len(polars) == len(duck) == N
+    assert [pandas[c].dtype.kind for c in ADDED[:3]] == ["f", "b", "f"]
+    assert pandas["reason"].dropna().map(type).eq(str).all()
+    assert [polars[c].dtype for c in ADDED] == [pl.Float64, pl.Boolean, pl.Float64, pl.String]
+    types = dict(zip(duck.columns, map(str, duck.types), strict=True))
+    assert [types[c] for c in ADDED] == ["DOUBLE", "BOOLEAN", "DOUBLE", "VARCHAR"]
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
+def test_scores_do_not_depend_on_batches(name, model, fewlier, tmp_path, monkeypatch):
+    (tmp_path / name).write_bytes(parquet() if name.endswith("parquet") else text().encode())
+    whole = fewlier("score", tmp_path / name, "-m", model)
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 31)
+    parts = fewlier("score", tmp_path / name, "-m", model)
+    assert whole.code == 0
+    assert parts == whole
+    explained = fewlier("explain", tmp_path / name, "-m", model, "--json").out
+    monkeypatch.undo()
+    assert fewlier("explain", tmp_path / name, "-m", model, "--json").out == explained
+
+
+def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
+    out = tmp_path / "out.csv"
+    done = fewlier("score", table, "-m", model, "-o", out, "--json")
+    loaded = AnomalyDetector.load(model)
+    assert json.loads(done.out) == {
+        "output": str(out),
+        "n_rows": N,
+        "n_anomalies": out.read_text().count(",true,"),
+        "threshold": loaded.threshold_,
+        "unit": loaded.score_unit_,
+        "passed_through": ["id", "fraud"],
+    }
+    assert done.err == "fewlier: note: not columns of the model, passed through: id, fraud."
+
+
+def test_score_says_in_words_what_it_did(model, fewlier):
+    done = fewlier("score", "-", "-m", model, stdin=ROWS[FEATURES].to_csv(index=False).encode())
+    assert re.fullmatch(
+        r"fewlier: 150 rows scored, \d+ above the threshold of \S+ standard units.", done.err
+    )
+
+
+def test_json_and_rows_cannot_share_standard_output(table, model, fewlier, folder):
+    before = folder()
+    done = fewlier("score", table, "-m", model, "--json")
+    message = "fewlier: --json needs -o: rows and JSON cannot both go to standard output."
+    assert done == (2, b"", message)
+    assert folder() == before
+
+
+def test_explain_gives_the_oddest_rows_first(table, expected, model, fewlier):
+    done = fewlier("explain", table, "-m", model, "--top", 7, "--columns", 2, "--json")
+    found = json.loads(done.out)
+    order = np.argsort(-expected, kind="stable")[:7]
+    assert [record["row"] for record in found] == order.tolist()
+    assert [record["anomaly_score"] for record in found] == expected[order].tolist()
+    assert done.err == ""
+    explanation = AnomalyDetector.load(model).explain(ROWS[FEATURES])
+    for record in found:
+        assert list(record) == ["row", "anomaly_score", "is_anomaly", "p_value", "reasons"]
+        assert record["is_anomaly"] is True
+        reasons = explanation.top(record["row"], 2)
+        assert [reason["column"] for reason in record["reasons"]] == [r.column for r in reasons]
+        for reason, r in zip(record["reasons"], reasons, strict=True):
+            assert reason["contribution"] == pytest.approx(r.contribution)
+
+
+def test_explain_shows_rows_in_a_grid(table, model, fewlier):
+    shown = fewlier("explain", table, "-m", model, "--top", 3).out.decode()
+    assert "Score in standard units; rows are counted from 0. The threshold is" in plain(shown)
+    assert "what adds most to the score" in shown
+    assert len(re.findall(r"^ +\d+ +\d+\.\d\d +0\.\d+ +amount = \d", shown, re.MULTILINE)) == 3
+
+
+def test_explain_gives_all_rows_of_a_short_table(model, fewlier):
+    content = ROWS.head(2).to_csv(index=False).encode()
+    found = json.loads(fewlier("explain", "-", "-m", model, "--json", stdin=content).out)
+    assert sorted(record["row"] for record in found) == [0, 1]
