@@ -228,14 +228,13 @@ def explain_file(
     """Explain the highest-scored rows of a file."""
     best = np.empty(0)
     rows = np.empty(0, dtype=np.int64)
-    table: Table | None = None
+    table = Table({})
     for batch, part, scores in _scored(detector, file, on_batch):
-        table = part if table is None else table.followed_by(part)
+        table = table.followed_by(part) if len(rows) else part
         best = np.concatenate([best, scores])
         rows = np.concatenate([rows, batch.start + np.arange(len(scores))])
         kept = np.argsort(-best, kind="stable")[:n_rows]
         best, rows, table = best[kept], rows[kept], table.take(kept)
-    assert table is not None  # a file without rows is an error
     return TopRows(rows, best, explain(detector.model_, table, detector.score_unit_))
 
 

@@ -15,7 +15,6 @@ from fewlier.cli.options import (
     Model,
     ModelFile,
     check_model_output,
-    read_label,
 )
 from fewlier.cli.screen import progress
 
@@ -38,13 +37,11 @@ def evaluate(
 
     with open_table(table) as file:
         from fewlier.detector import AnomalyDetector
-        from fewlier.files import evaluate_file
+        from fewlier.files import LabelColumn, evaluate_file
 
         detector = AnomalyDetector.load(model)
-        column = read_label(label, anomaly)
-        assert column is not None
         with progress("evaluating", "nothing was lost.") as show:
-            found = evaluate_file(detector, file, column, show)
+            found = evaluate_file(detector, file, LabelColumn(label, anomaly), show)
     if as_json:
         typer.echo(json.dumps(asdict(found)))
         return

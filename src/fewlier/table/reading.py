@@ -204,18 +204,17 @@ class _CsvFile(TableFile):
         head = _first_bytes(stream, _HEAD_BYTES)
         self._stream = _Rejoined(head, stream)
         self.layout = Layout.of(head)
-        self.columns = self.layout.names
+        self.columns, self._delimiter = self.layout.names, self.layout.delimiter
         check_names(list(self.columns), 0)
 
     def chunks(self) -> Iterator[pa.Table]:
-        assert self.layout is not None
         try:
             reader = pa_csv.open_csv(
                 pa.PythonFile(self._stream, mode="r"),
                 # One thread, because only then are faulty rows numbered.
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(
-                    delimiter=self.layout.delimiter,
+                    delimiter=self._delimiter,
                     newlines_in_values=True,
                     # In a single column an empty line is a missing cell.
                     ignore_empty_lines=len(self.columns) > 1,
