@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from fewlier import AnomalyDetector, FormatError, UserError
 from fewlier.archive import MANIFEST, MAX_BYTES, WEIGHTS
+from fewlier.densities import DENSITIES
 from fewlier.manifest import read_manifest
 from fewlier.persistence import load_model, save_model
 
@@ -172,7 +173,7 @@ def test_a_model_fitted_on_a_gpu_loads_without_one(saved, folder, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     loaded = AnomalyDetector.load(rewritten(folder / "cuda.fewlier", manifest, tensors))
     assert loaded.device == "cuda"
-    assert loaded.model_.members[0].centre.shape == (5,)
+    assert loaded.model_.members[0].centre.shape == (6,)  # five columns, and the rest of a row
 
 
 def test_the_model_and_what_came_with_it_return(detector, tmp_path):
@@ -182,13 +183,25 @@ def test_the_model_and_what_came_with_it_return(detector, tmp_path):
     assert model.passes_per_row == detector.model_.passes_per_row
 
 
-def test_the_golden_file_of_version_1_loads_and_scores_as_recorded():
-    expected = json.loads((GOLDEN / "version_1.json").read_text("utf-8"))
-    loaded = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_golden_file_of_each_version_loads_and_scores_as_recorded(version):
+    expected = json.loads((GOLDEN / f"version_{version}.json").read_text("utf-8"))
+    loaded = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
+    assert read_manifest(GOLDEN / f"version_{version}.fewlier")["version"] == version
     table = pd.DataFrame(expected["rows"])
     scores = loaded.anomaly_score(table)
     np.testing.assert_allclose(scores, expected["scores"], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(loaded.explain(table).score, scores, rtol=1e-12, atol=1e-6)
     assert loaded.threshold_ == expected["threshold"]
+
+
+def test_a_file_of_version_1_is_written_anew_as_version_2_with_the_same_scores(tmp_path):
+    old = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
+    new = AnomalyDetector.load(saved_as(old, tmp_path))
+    assert read_manifest(tmp_path / "model.fewlier")["version"] == 2
+    np.testing.assert_array_equal(new.anomaly_score(visits()), old.anomaly_score(visits()))
+    assert new.get_params() == old.get_params()
+    assert (new.latent, new.n_samples) == (AnomalyDetector().latent, AnomalyDetector().n_samples)
 
 
 def test_the_manifest_is_read_without_torch_and_names_no_training_row(saved):
@@ -214,7 +227,7 @@ def test_loading_unpickles_nothing(saved, monkeypatch):
 
 IN_MANIFEST = {
     "another format": (("format",), "onnx", "names another format"),
-    "newer version": (("version",), 2, "version is 2, newer than 1.*Upgrade fewlier"),
+    "newer version": (("version",), 3, "version is 3, newer than 2.*Upgrade fewlier"),
     "no version": (("version",), "1", "format version is no positive integer"),
     "true as version": (("version",), True, "format version is no positive integer"),
     "more keys": (("code",), "import os", "manifest must be a record of"),
@@ -234,6 +247,8 @@ IN_MANIFEST = {
     "huge": (("density", "n_masks"), 2**40, "sizes of its density are wrong"),
     "one wider": (("density", "hidden"), [9], "smaller than|not what its manifest implies"),
     "one narrower": (("density", "hidden"), [7], "not what its manifest implies"),
+    "flow": (("density", "flow"), "rnvp", "flow of its density is unknown"),
+    "latent": (("density", "latent"), 0, "sizes of its density are wrong"),
     "no member": (("members",), [], "no list of members"),
     "fewer members": (("members",), [{"weight": 1.0, "fold": 0, "scale": 1.0}], "implies"),
     "weight": (("members", 0, "weight"), -0.5, "weight of a member is not positive"),
@@ -270,6 +285,8 @@ IN_EXTRA = {
     "density": (("parameters", "density"), [], "'density' is no text"),
     "selection": (("parameters", "selection"), "worst", "'average' or 'best'"),
     "device": (("parameters", "device"), ["cpu"], "'device' is unknown"),
+    "flow": (("parameters", "flow"), "rnvp", "'flow' parameter"),
+    "samples": (("parameters", "n_samples"), 0, "'n_samples' parameter"),
     "columns": (("parameters", "columns"), {"age": 1}, "'columns' is no record"),
     "seed": (("parameters", "random_state"), 1.5, "'random_state' is no integer"),
     "names": (("has_column_names",), 1, "no truth value"),
@@ -566,6 +583,56 @@ def test_any_other_value_in_the_manifest_raises_nothing_but_a_format_error(saved
     place = data.draw(st.sampled_from(list(nodes(manifest))))
     replace_at(manifest, place, data.draw(JSON))
     loads_or_is_refused(rewritten(folder / "value.fewlier", manifest, tensors))
+
+
+@pytest.fixture(scope="module", params=sorted(set(DENSITIES) - {"made"}))
+def other(request, folder):
+    """The file of a detector with each of the other densities."""
+    sizes = {"latent": 2, "n_samples": 3, "n_transforms": 2}
+    path = folder / f"{request.param}.fewlier"
+    fitted(density=request.param, **sizes).save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["hidden", "latent", "n_samples", "n_transforms", "n_components"])
+def test_sizes_beyond_the_file_are_refused_before_they_are_allocated(other, folder, name):
+    manifest, tensors = parts_of(other)
+    largest = 2**31 - 1
+    manifest["density"][name] = [largest] if name == "hidden" else largest
+    # A density that has no use for a size takes no harm from it.
+    loads_or_is_refused(rewritten(folder / "sizes.fewlier", manifest, tensors))
+    if name == "hidden":
+        with pytest.raises(FormatError, match="smaller than its manifest implies"):
+            AnomalyDetector.load(folder / "sizes.fewlier")
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_other_densities_too_raise_nothing_but_a_format_error(other, folder, data):
+    manifest, tensors = parts_of(other)
+    place = data.draw(st.sampled_from(list(nodes(manifest["density"]))))
+    replace_at(manifest["density"], place, data.draw(JSON | st.integers(1, 2**31 - 1)))
+    loads_or_is_refused(rewritten(folder / "other.fewlier", manifest, tensors))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("density.flow.positions", "no permutation"),
+        ("density.flow.degrees_0", "degrees out of range"),
+        ("density.others.degrees_0", "degrees out of range"),
+    ],
+)
+def test_a_flow_whose_columns_would_see_themselves_is_refused(name, message, folder):
+    path = folder / "flow.fewlier"
+    fitted(visits()[["age", "spend", "city"]].assign(income=visits(1)["age"]), density="flow").save(
+        path
+    )
+    manifest, tensors = parts_of(path)
+    first = (0,) * tensors[name].ndim
+    damaged = rewritten(path, manifest, changed(name, put(first, 9))(tensors))
+    with pytest.raises(FormatError, match=message):
+        AnomalyDetector.load(damaged)
 
 
 def test_saving_over_a_file_replaces_it_and_leaves_nothing_else(detector, saved, tmp_path):

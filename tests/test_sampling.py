@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.sampling import MAX_STEPS, Batches, Sample, n_steps
+from fewlier.sampling import MAX_STEPS, Batches, Noise, Sample, n_steps, stacked_noise
 
 
 def rows(*numbers):
@@ -120,3 +120,27 @@ def test_a_large_table_is_sampled_anew_each_epoch():
     steps = epoch(3 * MAX_STEPS, 0, 2)
     assert len(steps) == MAX_STEPS
     assert max(int(normal.max()) for normal, _ in steps) > 2 * MAX_STEPS
+
+
+def test_noise_is_standard_normal_and_zero_where_a_sample_is_padded():
+    noise = stacked_noise([Noise(20_000, 0), Noise(20_000, 1)], sample())
+    assert noise.shape == (2, 5, 20_000)
+    real = noise[sample().weight > 0]
+    assert real.mean(-1).abs().max() < 0.05
+    assert (real.std(-1) - 1).abs().max() < 0.05
+    assert not noise[sample().weight == 0].any()
+
+
+def test_a_member_draws_the_same_noise_whoever_trains_beside_it():
+    alone = Sample.of([rows(7)], [rows(8, 9)])
+    one, both = [Noise(3, 1)], [Noise(3, 0), Noise(3, 1)]
+    for _ in range(3):
+        expected = stacked_noise(one, alone)[0]
+        assert torch.equal(stacked_noise(both, sample())[1][[0, 3, 4]], expected)
+
+
+def test_noise_of_normals_does_not_depend_on_the_anomalies_and_is_fresh_in_every_step():
+    with_anomalies, without = Noise(4, 5), Noise(4, 5)
+    steps = [with_anomalies.draw(10, 6)[0] for _ in range(3)]
+    np.testing.assert_array_equal(steps, [without.draw(10, 0)[0] for _ in range(3)])
+    assert len(np.unique(steps)) == 3 * 10 * 4

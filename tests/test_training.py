@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 from torch.func import functional_call
 
 from fewlier import training
-from fewlier.conditionals.joint import Joint, Rows
-from fewlier.densities import Made
+from fewlier.conditionals.joint import Rows
+from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.training import Member, Settings, criterion, train
@@ -31,13 +31,12 @@ def table():
     return frame
 
 
-def made_and_rows(frame=None, width=8):
+def density_and_rows(frame=None, width=8, name="made"):
     cells = Table.of(table() if frame is None else frame)
     schema = infer_schema(cells)
     encoder = Encoder.fit(schema, cells.take(np.arange(N_NORMALS)))
-    owner = torch.from_numpy(encoder.input_owner)
-    architecture = Architecture((width,), n_orderings=4, n_masks=4)
-    density = Made(Joint(encoder, 2), owner, architecture, torch.Generator().manual_seed(0))
+    sizes = Architecture((width,), n_orderings=4, n_masks=4, latent=3, n_samples=4, n_transforms=2)
+    density = build_density(name, encoder, 2, sizes, torch.Generator().manual_seed(0))
     return density, Rows.of(encoder.encode(cells))
 
 
@@ -50,8 +49,8 @@ def member(lam=1, seed=0, normals=100, anomalies=(0, 1, 2), validation_anomalies
     return Member(float(lam), seed, np.arange(normals), first, validation, second)
 
 
-def run(members, settings=QUICK, frame=None):
-    return train(*made_and_rows(frame), members, settings)
+def run(members, settings=QUICK, frame=None, name="made"):
+    return train(*density_and_rows(frame, name=name), members, settings)
 
 
 def assert_same(found, expected, tolerance=0.0):
@@ -80,11 +79,12 @@ def motley_members():
 
 
 @pytest.mark.parametrize("patience", [None, 1])
-def test_a_member_comes_out_of_a_stack_as_if_trained_alone(patience):
+@pytest.mark.parametrize("name", DENSITIES)
+def test_a_member_comes_out_of_a_stack_as_if_trained_alone(patience, name):
     settings = replace(QUICK, patience=patience)
     members = motley_members()
-    for together, one in zip(run(members, settings), members, strict=True):
-        assert_same(together, run([one], settings)[0], tolerance=1e-5)
+    for together, one in zip(run(members, settings, name=name), members, strict=True):
+        assert_same(together, run([one], settings, name=name)[0], tolerance=1e-5)
 
 
 def test_members_that_leave_early_do_not_disturb_those_that_stay():
@@ -109,10 +109,11 @@ def test_the_order_of_members_is_kept():
         assert_same(one, other, tolerance=1e-5)
 
 
-def test_without_lambda_a_member_trains_as_if_there_were_no_anomalies():
-    plain = run([member(lam=0, anomalies=[])])[0]
-    assert_same(run([member(lam=0)])[0], plain, tolerance=1e-5)
-    assert_same(run([member(lam=50, anomalies=[])])[0], plain, tolerance=1e-5)
+@pytest.mark.parametrize("name", DENSITIES)
+def test_without_lambda_a_member_trains_as_if_there_were_no_anomalies(name):
+    plain = run([member(lam=0, anomalies=[])], name=name)[0]
+    assert_same(run([member(lam=0)], name=name)[0], plain, tolerance=1e-5)
+    assert_same(run([member(lam=50, anomalies=[])], name=name)[0], plain, tolerance=1e-5)
 
 
 def test_lambda_makes_a_difference():
@@ -120,8 +121,10 @@ def test_lambda_makes_a_difference():
     assert any(not torch.equal(p, with_it.parameters[n]) for n, p in without.parameters.items())
 
 
-def test_the_same_seed_gives_the_same_parameters_bit_for_bit():
-    for one, other in zip(run(motley_members()), run(motley_members()), strict=True):
+@pytest.mark.parametrize("name", DENSITIES)
+def test_the_same_seed_gives_the_same_parameters_bit_for_bit(name):
+    runs = (run(motley_members(), name=name) for _ in range(2))
+    for one, other in zip(*runs, strict=True):
         assert_same(one, other)
 
 
@@ -131,7 +134,7 @@ def test_another_seed_gives_other_parameters():
 
 
 def test_training_again_from_a_used_template_gives_the_same():
-    density, rows = made_and_rows()
+    density, rows = density_and_rows()
     first = train(density, rows, [member()], QUICK)[0]
     assert_same(train(density, rows, [member()], QUICK)[0], first)
 
@@ -186,18 +189,21 @@ def test_of_epochs_that_tie_the_earliest_is_kept():
     assert found.best_epoch == 1
 
 
-def test_training_raises_the_likelihood_of_validation_normals():
-    found = run([member(lam=0, validation_anomalies=[])], replace(QUICK, max_epochs=15))[0]
+@pytest.mark.parametrize("name", DENSITIES)
+def test_training_raises_the_likelihood_of_validation_normals(name):
+    settings = replace(QUICK, max_epochs=40)
+    found = run([member(lam=0, validation_anomalies=[])], settings, name=name)[0]
     assert found.curve[-1] > found.curve[0] + 0.1
 
 
-def test_training_tells_anomalies_from_normals():
+@pytest.mark.parametrize("name", DENSITIES)
+def test_training_tells_anomalies_from_normals(name):
     settings = replace(QUICK, max_epochs=15, criterion="auc")
-    assert max(run([member(lam=10)], settings)[0].curve) > 0.9
+    assert max(run([member(lam=10)], settings, name=name)[0].curve) > 0.9
 
 
 def test_what_stands_in_for_a_value_outside_its_domain_is_never_read():
-    density, rows = made_and_rows()
+    density, rows = density_and_rows()
     place = torch.arange(len(rows.targets)) == 120, 2
     curves = []
     for code in (0.0, 1.0):
@@ -210,7 +216,7 @@ def test_what_stands_in_for_a_value_outside_its_domain_is_never_read():
 
 def test_training_learns_when_cells_are_missing():
     frame = table()[["x"]].assign(y=lambda t: np.sin(t.index).where(t["x"] < 0.5))
-    density, rows = made_and_rows(frame, width=32)
+    density, rows = density_and_rows(frame, width=32)
     settings = replace(QUICK, max_epochs=30, learning_rate=0.03)
     (found,) = train(density, rows, [member(lam=0, validation_anomalies=[])], settings)
     unheard_of = rows._replace(observed=~rows.observed)
@@ -221,7 +227,7 @@ def test_training_learns_when_cells_are_missing():
 def test_every_epoch_is_reported():
     calls = []
     members = [member(), member(normals=30)]  # of four steps and of one: two stacks
-    train(*made_and_rows(), members, QUICK, lambda done, total: calls.append((done, total)))
+    train(*density_and_rows(), members, QUICK, lambda done, total: calls.append((done, total)))
     assert calls == [(done, 2 * QUICK.max_epochs) for done in range(1, 2 * QUICK.max_epochs + 1)]
 
 

@@ -49,20 +49,31 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     conditionals : mapping of str to str, or None
         Distributions other than a kind's own: "gaussian_mixture", "bernoulli", "poisson",
         "gamma" or "categorical", by column name or by kind, e.g. {"count": "gaussian_mixture"}.
-    density : {"made"}
-        The density estimator.
+    density : {"made", "vae", "flow", "autoencoder"}
+        The model of normal rows. "made" factorises p(x) over the columns and is exact; "vae" sees
+        a row through a latent code and has a bound of log p(x); "flow" maps real columns to a
+        standard normal and is exact (needs ``fewlier[flow]``); "autoencoder" has reconstruction
+        errors and no density.
     selection : {"average", "best"}
         "average" keeps the better half of the members (every lambda, on two splits of the
         labels) and averages them: best where labels are few. "best" is the paper's rule, the
-        lambda and epoch of highest validation AUC, and its score is exactly -log p(x).
+        lambda and epoch of highest validation AUC, and its score is exactly -log p(x) where the
+        density is exact.
     lambdas : sequence of float
         Weights of the ranking term to train with.
     n_components : int
-        Components of each mixture of Gaussians.
-    hidden : sequence of int
-        Units of each hidden layer.
+        Components of each mixture of Gaussians; "flow" and "autoencoder" have none.
+    hidden : sequence of int, or None
+        Units of each hidden layer of every network; None is (500,) for "made", else (100,).
     n_orderings, n_masks : int
-        Orderings of the columns, and hidden masks, that the density averages over.
+        Orderings of the columns, and hidden masks, that "made" averages over.
+    latent : int
+        Dimensions of the latent code of "vae" and "autoencoder"; the latter takes at most half
+        as many as a row has inputs.
+    n_samples : int
+        Importance samples by which "vae" scores: more make the bound tighter, and cost more.
+    flow, n_transforms : {"maf", "nsf"}, int
+        Transformations of "flow", affine maps or neural splines, and how many.
     max_epochs, patience : int, int or None
         A member stops training when its validation criterion has not improved for `patience`
         epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch is at
@@ -84,7 +95,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     threshold_ : float
         Rows that score above are predicted to be anomalies.
     score_unit_ : str
-        Unit of the score: "nats" or "standard units".
+        Unit of the score: "standard units", or with "best" "nats" ("reconstruction error" for an
+        autoencoder).
     history_ : tuple of MemberHistory
         Learning curve, best epoch, validation criterion and weight of every member.
     summary_ : Summary
@@ -112,9 +124,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         selection: Selection = "average",
         lambdas: tuple[float, ...] = (0, 0.1, 1, 10, 100, 1e3, 1e4),
         n_components: int = 3,
-        hidden: tuple[int, ...] = (500,),
+        hidden: tuple[int, ...] | None = None,
         n_orderings: int = 10,
         n_masks: int = 10,
+        latent: int = 20,
+        n_samples: int = 10,
+        flow: Literal["maf", "nsf"] = "maf",
+        n_transforms: int = 3,
         max_epochs: int = 100,
         patience: int | None = 50,
         batch_size: int = 100,
@@ -132,6 +148,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self.hidden = hidden
         self.n_orderings = n_orderings
         self.n_masks = n_masks
+        self.latent = latent
+        self.n_samples = n_samples
+        self.flow = flow
+        self.n_transforms = n_transforms
         self.max_epochs = max_epochs
         self.patience = patience
         self.batch_size = batch_size
@@ -207,7 +227,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return np.column_stack([1 - probability, probability])
 
     def score_samples(self, X: object) -> Floats:
-        """Return log p(x) of the weighted mixture of members, higher is more normal."""
+        """Return log p(x) of the weighted mixture of members, higher is more normal.
+
+        A bound of it for "vae"; an autoencoder has no density, and raises.
+        """
         model = self._model()
         return model.log_density(model.encode(self._table(X)))
 
@@ -220,7 +243,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return self._model().calibration.p_value(self.anomaly_score(X))
 
     def explain(self, X: object) -> Explanation:
-        """Return what each column adds to the score of each row."""
+        """Return what each column adds to the score of each row; its `meaning` says how."""
         return explain(self._model(), self._table(X), self.score_unit_)
 
     def set_threshold(
@@ -243,7 +266,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             )
         if false_alarm_rate is not None:
             calibration = model.calibration.at_false_alarm_rate(false_alarm_rate)
-            self._warn_if_unattainable(false_alarm_rate)
+            _warn_if_unattainable(false_alarm_rate, model)
         elif contamination is not None:
             calibration = model.calibration.at_contamination(contamination)
         self.model_ = model.with_calibration(calibration)
@@ -281,7 +304,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     @property
     def score_unit_(self) -> str:
-        """Unit of the score: "nats" or "standard units"."""
+        """Unit of the score: "standard units", "nats" or "reconstruction error"."""
         return unit_of(self._model())
 
     @property
@@ -321,17 +344,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             warnings.warn(message, FewlierWarning, stacklevel=3)
         return _by_position(table, self._model().encoder.schema.names)
 
-    def _warn_if_unattainable(self, rate: float) -> None:
-        smallest = self._model().calibration.smallest_rate
-        if rate < smallest:
-            warnings.warn(
-                f"A false-alarm rate of {rate:g} needs at least {round(1 / rate) - 1} held-back "
-                f"normal rows; there are {round(1 / smallest) - 1}, and the threshold stands for "
-                f"{smallest:.2g}. Fit on more normal rows or ask for a higher rate.",
-                FewlierWarning,
-                stacklevel=3,
-            )
-
     def __sklearn_tags__(self) -> Tags:
         """Describe the detector to scikit-learn."""
         tags = super().__sklearn_tags__()
@@ -350,6 +362,18 @@ def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[n
         raise UserError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
     table = schema.match(Table.of(pair[0]))
     return table, read_labels(pair[1], table.n_rows)
+
+
+def _warn_if_unattainable(rate: float, model: FittedModel) -> None:
+    smallest = model.calibration.smallest_rate
+    if rate < smallest:
+        warnings.warn(
+            f"A false-alarm rate of {rate:g} needs at least {round(1 / rate) - 1} held-back "
+            f"normal rows; there are {round(1 / smallest) - 1}, and the threshold stands for "
+            f"{smallest:.2g}. Fit on more normal rows or ask for a higher rate.",
+            FewlierWarning,
+            stacklevel=3,
+        )
 
 
 def _remember_columns(detector: AnomalyDetector, names: tuple[str, ...], has_names: bool) -> None:

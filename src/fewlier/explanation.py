@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-REMAINDER = "(orderings)"
-"""Name of what the columns leave of a score: the gain from averaging over orderings."""
-
 
 class Reason(NamedTuple):
     """What one column adds to the score of one row; `value` is None where the cell is missing."""
@@ -51,11 +48,15 @@ class Explanation:
     contributions : array (n, D)
         What each column adds to the score.
     remainder : array (n,)
-        What averaging over orderings adds; zero with ``selection="average"``.
+        What belongs to the row and to no column.
     baseline : float
         The score that contributions start from.
     unit : str
         Unit of all of these.
+    remainder_name : str
+        What the remainder is, e.g. "(latent code)".
+    meaning : str
+        What contributions and remainder mean with the density at hand, in a sentence.
     """
 
     table: Table
@@ -63,6 +64,8 @@ class Explanation:
     remainder: Floats
     baseline: float
     unit: str
+    remainder_name: str
+    meaning: str
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -92,12 +95,12 @@ class Explanation:
     def to_arrow(self) -> "pa.Table":
         """Return one line per row and column: row, column, value (as text) and contribution.
 
-        A row whose score has a remainder has one more line, named `REMAINDER`.
+        A row whose score has a remainder has one more line, named `remainder_name`.
         """
         import pyarrow as pa
 
         n, d = self.contributions.shape
-        names = [*self.columns, REMAINDER]
+        names = [*self.columns, self.remainder_name]
         contributions = np.column_stack([self.contributions, self.remainder])
         values = [[self._text(name, row) for name in self.columns] + [None] for row in range(n)]
         kept = np.ones((n, d + 1), dtype=bool)
@@ -121,4 +124,13 @@ def explain(model: FittedModel, table: Table, unit: str) -> Explanation:
     """Explain the scores of a table's rows."""
     matched = model.encoder.schema.match(table)
     contributions, remainder = model.contributions(model.encoder.encode(matched))
-    return Explanation(matched, contributions, remainder, model.baseline, unit)
+    density = model.density
+    return Explanation(
+        matched,
+        contributions,
+        remainder,
+        model.baseline,
+        unit,
+        density.remainder,
+        density.meaning,
+    )

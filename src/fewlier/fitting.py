@@ -11,14 +11,14 @@ import torch
 
 from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors, Rows
-from fewlier.densities import build_density
+from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
 from fewlier.errors import UserError
 from fewlier.model import (
     FittedMember,
     FittedModel,
-    column_costs,
     member_terms,
+    part_costs,
     pass_anchors,
     total_cost,
 )
@@ -41,6 +41,9 @@ from fewlier.training import (
 SAMPLE = 2000
 
 
+CriterionName = Literal["auc", "smooth_auc", "likelihood", "reconstruction"]
+
+
 @final
 @dataclass(frozen=True)
 class Recipe:
@@ -61,8 +64,8 @@ class MemberHistory:
     """How one member fared.
 
     `curve` is its validation criterion after each epoch, with a few passes; `criterion` is that of
-    the best epoch with all passes: `likelihood` (mean log p of validation normals) where no
-    anomaly was held back, else `auc` or `smooth_auc`.
+    the best epoch with all passes: `auc` or `smooth_auc`, or where no anomaly was held back the
+    mean of validation normals: log p, `likelihood`, or minus their error, `reconstruction`.
     """
 
     lam: float
@@ -71,7 +74,7 @@ class MemberHistory:
     n_anomalies: int
     curve: tuple[float, ...]
     best_epoch: int
-    criterion_name: Literal["auc", "smooth_auc", "likelihood"]
+    criterion_name: CriterionName
     criterion: float
     weight: float
     status: Literal["kept", "left out", "diverged"]
@@ -192,7 +195,6 @@ def _judged(
     anchors = pass_anchors(density, trained.parameters, validation)
     normal = member_terms(density, trained.parameters, anchors, validation)
     anomaly = member_terms(density, trained.parameters, anchors, rows(member.validation_anomalies))
-    columns, _ = column_costs(normal, recipe.selection)
     spread = float(total_cost(normal, recipe.selection).std())
     log_p = [mean_over_passes(terms.double().sum(-1).T)[None] for terms in (normal, anomaly)]
     weights = [torch.ones_like(x) for x in log_p]
@@ -202,8 +204,8 @@ def _judged(
         member,
         trained,
         anchors,
-        columns.mean(0),
-        # One row, or rows all alike, have no spread: the unit is then a nat.
+        part_costs(normal, recipe.selection).mean(0),
+        # One row, or rows all alike, have no spread: the unit is then that of the cost.
         1.0 if spread < 1e-6 else spread,
         float(value),
     )
@@ -234,6 +236,8 @@ def _history(
         id(c.trained): (c.criterion, float(weight))
         for c, weight in zip(candidates, weights, strict=True)
     }
+    has_density = DENSITIES[recipe.density].is_probabilistic
+    without_anomalies: CriterionName = "likelihood" if has_density else "reconstruction"
     lines = []
     for fold, member, one in trained:
         value, weight = judged.get(id(one), (math.nan, 0.0))
@@ -246,7 +250,7 @@ def _history(
                 len(member.anomalies),
                 one.curve,
                 one.best_epoch,
-                recipe.settings.criterion if held_back else "likelihood",
+                recipe.settings.criterion if held_back else without_anomalies,
                 value,
                 weight,
                 "kept" if weight else "left out" if id(one) in judged else "diverged",

@@ -8,7 +8,7 @@ from fewlier.errors import FormatError
 from fewlier.table import Column, ColumnStats, Encoder, Kind
 from fewlier.table.columns import fields_of, is_finite_float
 
-FORMAT, VERSION = "fewlier", 1
+FORMAT, VERSION = "fewlier", 2
 N_PROBES = 3
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
@@ -16,7 +16,10 @@ _FIELDS = (
     *("format", "version", "versions", "encoder", "density", "selection"),
     *("members", "calibration", "probes", "extra"),
 )
-_SIZES = ("n_components", "n_orderings", "n_masks")
+_SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
+_FLOWS = ("maf", "nsf")
+# Version 1 knew only MADE, which does not read these.
+_SINCE_2 = {"latent": 20, "n_samples": 10, "flow": "maf", "n_transforms": 3}
 _COUNTS = ("n_normal_scores", "n_training_scores")
 _LARGEST_INT = 2**31 - 1
 
@@ -30,6 +33,8 @@ def read_manifest(path: PathLike) -> Json:
 def manifest_of(archive: Archive) -> Json:
     """Return the manifest of an open model file, checked."""
     manifest = parse_json(archive.read(MANIFEST), "its manifest")
+    if manifest.get("version") == 1 and isinstance(manifest.get("density"), dict):
+        manifest["density"] = _SINCE_2 | manifest["density"]
     check_manifest(manifest)
     return manifest
 
@@ -39,7 +44,7 @@ def check_manifest(manifest: Json) -> None:
     require(manifest.get("format") == FORMAT, "its manifest names another format.")
     version = manifest.get("version")
     require(_is_int(version, 1), "its format version is no positive integer.")
-    if version != VERSION:
+    if version not in range(1, VERSION + 1):
         raise FormatError(
             f"its format version is {version}, newer than {VERSION}, the newest this fewlier "
             "reads. Upgrade fewlier."
@@ -58,10 +63,11 @@ def check_manifest(manifest: Json) -> None:
 
 
 def n_layers(manifest: Json) -> int:
-    """Count the layers that scoring a row evaluates; each takes time, however small the file."""
+    """Bound the layers that scoring a row evaluates; each takes time, however small the file."""
     density = manifest["density"]
-    n_passes: int = max(density["n_orderings"], density["n_masks"])
-    return len(manifest["members"]) * n_passes * (len(density["hidden"]) + 1)
+    n_passes: int = max(density[name] for name in ("n_orderings", "n_masks", "n_samples"))
+    depth: int = density["n_transforms"] * (len(density["hidden"]) + 1)
+    return len(manifest["members"]) * n_passes * depth
 
 
 def probe_rows(encoder: Encoder) -> list[list[float | str | None]]:
@@ -88,9 +94,11 @@ def _probe_cell(column: Column, stats: ColumnStats, share: float) -> float | str
 
 
 def _check_density(record: object) -> None:
-    name, hidden, *sizes = fields_of(record, "its density", ("name", "hidden", *_SIZES))
+    names = ("name", "hidden", "flow", *_SIZES)
+    name, hidden, flow, *sizes = fields_of(record, "its density", names)
     require(isinstance(name, str), "the name of its density is no text.")
     is_hidden = isinstance(hidden, list) and all(_is_int(width, 1) for width in hidden)
+    require(flow in _FLOWS, "the flow of its density is unknown.")
     require(is_hidden and all(_is_int(n, 1) for n in sizes), "the sizes of its density are wrong.")
 
 

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.func import functional_call
 
 from fewlier.calibration import Calibration
-from fewlier.conditionals.joint import Anchors, Rows, anchors, cell_terms
+from fewlier.conditionals.joint import Anchors, Rows, anchors, row_terms
 from fewlier.densities.base import Density, mean_over_passes
+from fewlier.errors import UserError
 from fewlier.nn import denormals_as_zero
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Table
@@ -41,10 +42,10 @@ class FittedMember:
         The network's weights.
     anchors : Anchors
         Terms of cells without a value, shape (o, d): per pass and column.
-    centre : array (d,)
-        What each column costs on average on normal rows, in nats.
+    centre : array (d + 1,)
+        What each column, and last the rest of a row, costs on average on normal rows.
     scale : float
-        Standard deviation over normal rows of the member's cost, in nats.
+        Standard deviation over normal rows of the member's cost.
     """
 
     weight: float
@@ -55,8 +56,8 @@ class FittedMember:
     scale: float
 
 
-def total_cost(terms: Float[Tensor, "o n d"], selection: Selection) -> Floats:
-    r"""Combine the passes of one member into what each row costs it, in nats, shape (n,).
+def total_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
+    r"""Combine the passes of one member into what each row costs it, shape (n,).
 
     `best`: -log p(x) with p the mean of the passes' densities. `average`: the mean of the passes'
     -log p_o(x), which is no density, but ranks better (docs/METHOD.md).
@@ -67,22 +68,22 @@ def total_cost(terms: Float[Tensor, "o n d"], selection: Selection) -> Floats:
     return cost
 
 
-def column_costs(terms: Float[Tensor, "o n d"], selection: Selection) -> tuple[Floats, Floats]:
-    r"""Split the total cost of rows into columns, shape (n, d), and a remainder, shape (n,).
+def part_costs(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
+    r"""Split the total cost of rows into d columns and last a remainder, shape (n, d + 1).
 
-    `best`: the columns are the passes' terms weighted by their responsibilities
-    r_o = p_o / sum p; what is left, log O - H(r), lies between 0 and log O. `average`: the
-    columns are the passes' mean terms and leave no remainder.
+    `best`: the parts are the passes' terms weighted by their responsibilities r_o = p_o / sum p;
+    what averaging the passes leaves, log O - H(r), lies between 0 and log O and joins the
+    remainder. `average`: the parts are the passes' mean terms.
     """
     terms = terms.double()
     if selection == "average":
-        columns = -terms.mean(0)
-        remainder = torch.zeros_like(columns[:, 0])
+        parts = -terms.mean(0)
     else:
         share = torch.softmax(terms.sum(-1), 0)  # (o, n)
-        columns = -(share.unsqueeze(-1) * terms).sum(0)
-        remainder = np.log(len(terms)) + torch.special.xlogy(share, share).sum(0)
-    return columns.cpu().numpy(), remainder.cpu().numpy()
+        parts = -(share.unsqueeze(-1) * terms).sum(0)
+        parts[:, -1] += np.log(len(terms)) + torch.special.xlogy(share, share).sum(0)
+    costs: Floats = parts.cpu().numpy()
+    return costs
 
 
 def pass_anchors(density: Density, parameters: Parameters, rows: Rows) -> Anchors:
@@ -90,7 +91,7 @@ def pass_anchors(density: Density, parameters: Parameters, rows: Rows) -> Anchor
     inside = rows.observed & ~rows.outside
     with torch.no_grad(), denormals_as_zero():
         found = [
-            anchors(functional_call(density, parameters, (rows, index)).value, inside)
+            anchors(functional_call(density, parameters, (rows, index)), inside)
             for index in range(density.n_passes)
         ]
     return Anchors(*(torch.stack(part) for part in zip(*found, strict=True)))
@@ -98,12 +99,12 @@ def pass_anchors(density: Density, parameters: Parameters, rows: Rows) -> Anchor
 
 def member_terms(
     density: Density, parameters: Parameters, anchors: Anchors, rows: Rows
-) -> Float[Tensor, "o n d"]:
-    """Return log p of every cell in every pass of one member."""
+) -> Float[Tensor, "o n _"]:
+    """Return log p of every cell and, last, the rest of every row, in every pass of one member."""
     with torch.no_grad(), denormals_as_zero():
         return torch.stack(
             [
-                cell_terms(
+                row_terms(
                     functional_call(density, parameters, (rows, index)),
                     rows,
                     Anchors(anchors.typical[index], anchors.floor[index]),
@@ -120,8 +121,8 @@ class FittedModel:
 
     The score is s(x) = baseline + sum_m weight_m / scale_m (cost_m(x) - centre_m). With `best`
     there is one member, whose scale is 1 and whose centre is the baseline, so that s(x) is
-    exactly -log p(x) in nats; with `average` the baseline is 0 and the unit is the standard
-    deviation of normal rows.
+    exactly the member's cost, -log p(x) where it is a density; with `average` the baseline is 0
+    and the unit is the standard deviation of normal rows.
     """
 
     encoder: Encoder
@@ -164,20 +165,23 @@ class FittedModel:
 
     def contributions(self, encoded: Encoded) -> tuple[Floats, Floats]:
         """Return what each column adds to the score, shape (n, d), and the remainder (n,)."""
-        columns = [np.empty((0, self.encoder.n_columns))]
-        remainders = [np.empty(0)]
+        found = [np.empty((0, self.encoder.n_columns + 1))]
         for rows, n in self._chunks(encoded):
-            parts, remainder = np.zeros(rows.targets.shape), np.zeros(len(rows.targets))
+            parts = np.zeros((len(rows.targets), self.encoder.n_columns + 1))
             for member, factor in self._factors(None):
-                cost, rest = column_costs(self._terms(member, rows), self.selection)
+                cost = part_costs(self._terms(member, rows), self.selection)
                 parts += factor * (cost - member.centre)
-                remainder += factor * rest
-            columns.append(parts[:n])
-            remainders.append(remainder[:n])
-        return np.concatenate(columns), np.concatenate(remainders)
+            found.append(parts[:n])
+        parts = np.concatenate(found)
+        return parts[:, :-1], parts[:, -1]
 
     def log_density(self, encoded: Encoded) -> Floats:
         """Return log sum_m weight_m p_m(x), each p_m the mean of its passes' densities."""
+        if not self.density.is_probabilistic:
+            raise UserError(
+                f"score_samples must have a density; got a {self.density.unit}, which is none: its "
+                "exponential does not integrate to one. Use anomaly_score, or another 'density'."
+            )
         log_weight = torch.tensor([m.weight for m in self.members], dtype=torch.float64).log()
         parts = [np.empty(0)]
         for rows, n in self._chunks(encoded):
@@ -201,7 +205,7 @@ class FittedModel:
         total = sum(member.weight for member in members)
         return [(member, member.weight / member.scale / total) for member in members]
 
-    def _terms(self, member: FittedMember, rows: Rows) -> Float[Tensor, "o n d"]:
+    def _terms(self, member: FittedMember, rows: Rows) -> Float[Tensor, "o n _"]:
         return member_terms(self.density, member.parameters, member.anchors, rows)
 
     def _chunks(self, encoded: Encoded, size: int | None = None) -> Iterator[tuple[Rows, int]]:

@@ -3,11 +3,21 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import final
+from typing import TypeAlias, final
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
+
+from fewlier.archive import require
+
+Masks: TypeAlias = Sequence[Bool[Tensor, "_ _"] | None]
+"""One mask per layer, shape (in, out); None where a layer has none."""
+
+# Of matrices with fewer than twelve columns, CPU kernels sum some rows in another order than
+# others, so that the last bits of a row's result depend on its place among the rows.
+NARROWEST = 16
 
 
 @contextmanager
@@ -35,6 +45,19 @@ def hidden_degrees(n_columns: int, width: int, generator: torch.Generator) -> In
     return torch.randint(0, max(n_columns - 1, 1), (width,), generator=generator)
 
 
+def check_degrees(degrees: Int[Tensor, "*n h"], n_columns: int) -> None:
+    """Raise `FormatError` for degrees that `hidden_degrees` cannot have drawn."""
+    is_inside = bool(((degrees >= 0) & (degrees < max(n_columns - 1, 1))).all())
+    require(is_inside, "hidden units have degrees out of range.")
+
+
+def check_orderings(positions: Int[Tensor, "o d"]) -> None:
+    """Raise `FormatError` for positions of columns in orderings that are no permutations."""
+    ordered = torch.arange(positions.shape[-1], device=positions.device)
+    is_permutation = bool((positions.sort(-1).values == ordered).all())
+    require(is_permutation, "an ordering of its columns is no permutation.")
+
+
 def autoregressive_masks(
     input_positions: Int[Tensor, " i"],
     degrees: Sequence[Int[Tensor, " _"]],
@@ -50,9 +73,21 @@ def autoregressive_masks(
     return [*masks, below[-1][:, None] < output_positions]
 
 
+def _product(
+    x: Float[Tensor, "*m n i"], weight: Float[Tensor, "*k i o"]
+) -> Float[Tensor, "*m n o"]:
+    """Return x @ weight, each row bit for bit the same wherever it stands."""
+    width = weight.shape[-1]
+    if width >= NARROWEST:
+        return x @ weight
+    return (x @ functional.pad(weight, (0, NARROWEST - width)))[..., :width]
+
+
 @final
 class MaskedMLP(nn.Module):
     """A ReLU network whose masks come with each call, so that one set of weights serves them all.
+
+    Without masks it is an ordinary network.
 
     Parameters
     ----------
@@ -68,6 +103,11 @@ class MaskedMLP(nn.Module):
         )
         self.biases = nn.ParameterList(nn.Parameter(torch.empty(size)) for size in sizes[1:])
 
+    @staticmethod
+    def n_weights(sizes: Sequence[int]) -> int:
+        """Count the weights of a network of these sizes."""
+        return sum(below * above for below, above in pairwise(sizes))
+
     @torch.no_grad()
     def reset(self, output_bias: Float[Tensor, " o"], generator: torch.Generator) -> None:
         """Draw the weights anew; the network starts near `output_bias`, whatever it reads."""
@@ -78,14 +118,16 @@ class MaskedMLP(nn.Module):
         self.biases[-1].copy_(output_bias)
 
     def forward(
-        self, x: Float[Tensor, "*m n i"], masks: Sequence[Bool[Tensor, "_ _"]]
+        self, x: Float[Tensor, "*m n i"], masks: Masks | None = None
     ) -> Float[Tensor, "*m n o"]:
-        """Map rows to outputs, each weight multiplied by its mask.
+        """Map rows to outputs, each weight multiplied by its mask where it has one.
 
         The weights, too, may have leading axes m: a stack of networks, each with its own rows.
         """
-        last = len(masks) - 1
-        for layer, mask in enumerate(masks):
-            x = x @ (self.weights[layer] * mask.to(x.dtype)) + self.biases[layer].unsqueeze(-2)
+        last = len(self.weights) - 1
+        for layer, mask in enumerate(masks or [None] * len(self.weights)):
+            weight = self.weights[layer]
+            weight = weight if mask is None else weight * mask.to(x.dtype)
+            x = _product(x, weight) + self.biases[layer].unsqueeze(-2)
             x = x if layer == last else torch.relu(x)
         return x

@@ -10,7 +10,7 @@ import torch
 from fewlier.calibration import check_share
 from fewlier.conditionals import CONDITIONALS
 from fewlier.densities import DENSITIES
-from fewlier.densities.base import Architecture
+from fewlier.densities.base import FLOWS, Architecture
 from fewlier.errors import UserError
 from fewlier.fitting import Recipe
 from fewlier.table import Kind, Schema, Table, infer_schema
@@ -18,20 +18,20 @@ from fewlier.training import Settings
 
 DEVICES = ("auto", "cpu", "cuda")
 
-_COUNTS = ("n_components", "n_orderings", "n_masks", "max_epochs", "batch_size")
+_SIZES = ("n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
+_COUNTS = ("n_components", "max_epochs", "batch_size", *_SIZES)
 
 
 def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     """Check the parameters of an `AnomalyDetector` and say how it is to be fitted."""
     density, selection = parameters["density"], parameters["selection"]
-    lambdas, hidden = (_read_sequence(name, parameters[name]) for name in ("lambdas", "hidden"))
+    lambdas = _read_sequence("lambdas", parameters["lambdas"])
     patience, rate = parameters["patience"], parameters["learning_rate"]
     is_known = isinstance(density, str) and density in DENSITIES
     _check("density", density, is_known, f"one of {sorted(DENSITIES)}")
     _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
     are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
     _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
-    _check("hidden", hidden, all(map(_is_positive, hidden)), "positive integers")
     for name in _COUNTS:
         _check(name, parameters[name], _is_positive(parameters[name]), "a positive integer")
     is_patience = patience is None or _is_positive(patience)
@@ -43,7 +43,7 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
         selection,
         tuple(map(float, lambdas)),
         parameters["n_components"],
-        Architecture(hidden, parameters["n_orderings"], parameters["n_masks"]),
+        _read_architecture(parameters),
         Settings(
             parameters["max_epochs"],
             patience,
@@ -53,6 +53,16 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
         ),
         _read_device(parameters["device"]),
     )
+
+
+def _read_architecture(parameters: Mapping[str, Any]) -> Architecture:
+    hidden, flow = parameters["hidden"], parameters["flow"]
+    if hidden is None:
+        hidden = DENSITIES[parameters["density"]].default_hidden
+    hidden = _read_sequence("hidden", hidden)
+    _check("hidden", hidden, all(map(_is_positive, hidden)), "positive integers, or None")
+    _check("flow", flow, isinstance(flow, str) and flow in FLOWS, f"one of {FLOWS}")
+    return Architecture(hidden, flow=flow, **{name: parameters[name] for name in _SIZES})
 
 
 def read_schema(parameters: Mapping[str, Any], table: Table) -> Schema:

@@ -1,8 +1,6 @@
 """FittedModel <-> file: one zip of a manifest (JSON) and weights (safetensors), and no pickle."""
 
 import struct
-from collections.abc import Callable
-from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias
 
@@ -56,7 +54,6 @@ def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
     extra : dict
         JSON values to keep with it, such as the parameters of its detector.
     """
-    architecture = model.density.architecture
     rows = probe_rows(model.encoder)
     manifest: Json = {
         "format": FORMAT,
@@ -65,10 +62,8 @@ def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
         "encoder": model.encoder.to_json(),
         "density": {
             "name": next(n for n, cls in DENSITIES.items() if type(model.density) is cls),
-            "hidden": [int(width) for width in architecture.hidden],
             "n_components": int(model.density.joint.n_components),
-            "n_orderings": int(architecture.n_orderings),
-            "n_masks": int(architecture.n_masks),
+            **_sizes_record(model.density.architecture),
         },
         "selection": model.selection,
         "members": [
@@ -112,7 +107,7 @@ def load_model(path: PathLike, *, device: torch.device | str = "cpu") -> tuple[F
         density = _template(manifest["density"], encoder)
         layout = _layout(manifest, density, encoder.n_columns)
         arrays = _read_arrays(archive, layout)
-        _check_values(arrays, manifest["density"]["name"], encoder.n_columns)
+        _check_values(arrays)
         model = _built(manifest, encoder, density, arrays, torch.device(device))
         _check_probes(model, manifest["probes"])
         extra: Json = manifest["extra"]
@@ -166,19 +161,32 @@ def _buffers(density: Density) -> dict[str, Tensor]:
 def _least_bytes(manifest: Json, encoder: Encoder) -> int:
     """Return bytes that the weights take at least: sizes are checked before they are allocated."""
     record = manifest["density"]
+    density = DENSITIES[record["name"]]
     codings = [column.coding for column in encoder.schema.columns]
     n_outputs = codings.count(Kind.REAL) * record["n_components"]
     n_outputs += codings.count(Kind.CATEGORY) * int(encoder.n_levels.max())
-    widths = [encoder.n_inputs, *record["hidden"], n_outputs]
-    n_weights = len(manifest["members"]) * sum(below * above for below, above in pairwise(widths))
-    n_drawn = record["n_orderings"] * len(codings) + record["n_masks"] * sum(record["hidden"])
-    return int(4 * n_weights + 8 * n_drawn)
+    size = density.least_size(_sizes(record), encoder, n_outputs)
+    return int(4 * (len(manifest["members"]) * size.parameters + size.structure))
+
+
+def _sizes_record(sizes: Architecture) -> Json:
+    """Return the sizes as JSON values, whatever types of number the user gave."""
+    record = {
+        name: v if isinstance(v, str) else int(v)
+        for name, v in vars(sizes).items()
+        if name != "hidden"
+    }
+    return {"hidden": [int(width) for width in sizes.hidden], **record}
+
+
+def _sizes(record: Json) -> Architecture:
+    values = {name: v for name, v in record.items() if name not in ("name", "n_components")}
+    return Architecture(**values | {"hidden": tuple(record["hidden"])})
 
 
 def _template(record: Json, encoder: Encoder) -> Density:
-    sizes = Architecture(tuple(record["hidden"]), record["n_orderings"], record["n_masks"])
     name, n_components = record["name"], record["n_components"]
-    return build_density(name, encoder, n_components, sizes, torch.Generator())
+    return build_density(name, encoder, n_components, _sizes(record), torch.Generator())
 
 
 def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:
@@ -193,7 +201,8 @@ def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:
             layout[f"{prefix}.parameters.{name}"] = _spec(parameter)
         for name in Anchors._fields:
             layout[f"{prefix}.anchors.{name}"] = ("F32", [density.n_passes, n_columns])
-        layout[f"{prefix}.centre"] = ("F64", [n_columns])
+        # Files of version 1 have no entry for the rest of a row, which was always 0.
+        layout[f"{prefix}.centre"] = ("F64", [n_columns + (manifest["version"] > 1)])
     return layout
 
 
@@ -228,27 +237,11 @@ def _read_arrays(archive: Archive, layout: Layout) -> Arrays:
     return arrays
 
 
-def _check_values(arrays: Arrays, density: str, n_columns: int) -> None:
+def _check_values(arrays: Arrays) -> None:
     for name, array in arrays.items():
         require(bool(np.isfinite(array).all()), f"tensor {name!r} holds NaN or infinity.")
         is_sorted = not name.startswith("calibration.") or bool((array[1:] >= array[:-1]).all())
         require(is_sorted, f"tensor {name!r} is not sorted.")
-    if density in _STRUCTURE_CHECKS:
-        _STRUCTURE_CHECKS[density](arrays, n_columns)
-
-
-def _check_made(arrays: Arrays, n_columns: int) -> None:
-    """Refuse orderings and degrees that would let a column see itself, or reach beyond the last."""
-    positions = np.sort(arrays["density.positions"], -1)
-    is_permutation = bool((positions == np.arange(n_columns)).all())
-    require(is_permutation, "an ordering of its columns is no permutation.")
-    for name, degrees in arrays.items():
-        if name.startswith("density.degrees_"):
-            is_inside = bool((degrees >= 0).all() and (degrees < max(n_columns - 1, 1)).all())
-            require(is_inside, f"tensor {name!r} has degrees out of range.")
-
-
-_STRUCTURE_CHECKS: dict[str, Callable[[Arrays, int], None]] = {"made": _check_made}
 
 
 def _built(
@@ -267,12 +260,13 @@ def _built(
             record["fold"],
             _under(f"member.{index}.parameters.", tensors),
             Anchors(**_under(f"member.{index}.anchors.", tensors)),
-            arrays[f"member.{index}.centre"].astype(np.float64),
+            _padded(arrays[f"member.{index}.centre"], encoder.n_columns + 1),
             record["scale"],
         )
         for index, record in enumerate(manifest["members"])
     )
     density.load_state_dict(_under("density.", tensors) | members[0].parameters)
+    density.check_structure()
     calibration = Calibration(
         arrays["calibration.normal_scores"].astype(np.float64),
         arrays["calibration.training_scores"].astype(np.float64),
@@ -280,6 +274,12 @@ def _built(
         manifest["calibration"]["guarantee"],
     )
     return FittedModel(encoder, density.to(device), members, manifest["selection"], calibration)
+
+
+def _padded(array: npt.NDArray[Any], length: int) -> npt.NDArray[np.float64]:
+    padded = np.zeros(length)
+    padded[: len(array)] = array
+    return padded
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -11,6 +11,9 @@ from fewlier.parameters import DEVICES, read_recipe
 from fewlier.summary import Summary, is_texts
 from fewlier.table.columns import fields_of
 
+# Parameters that files of version 1 do not name; their detectors had no use for them.
+_SINCE_VERSION_2 = ("latent", "n_samples", "flow", "n_transforms")
+
 
 def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) -> Json:
     """Write down the constructor's parameters, whether columns had names, and the summary."""
@@ -24,14 +27,17 @@ def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) 
 
 
 def from_record(
-    record: object, path: str | PathLike[str], parameter_names: Iterable[str]
+    record: object, path: str | PathLike[str], defaults: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool, Summary]:
-    """Inverse of `to_record`; raises `FormatError` for what it cannot have written."""
+    """Inverse of `to_record`; raises `FormatError` for what it cannot have written.
+
+    `defaults` are the detector's parameters, all of which the record must name but the newest.
+    """
     try:
         names = ("parameters", "has_column_names", "summary")
         parameters, has_names, summary = fields_of(record, "it", names)
         require(isinstance(has_names, bool), "'has_column_names' is no truth value.")
-        return _read_parameters(parameters, parameter_names), has_names, Summary.from_json(summary)
+        return _read_parameters(parameters, defaults), has_names, Summary.from_json(summary)
     except UserError as error:
         raise FormatError(
             f"Model file {str(path)!r} must describe a detector; in what it says of one, "
@@ -39,13 +45,18 @@ def from_record(
         ) from error
 
 
-def _read_parameters(record: object, names: Iterable[str]) -> dict[str, Any]:
-    names = list(names)
+def _read_parameters(record: object, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    names = list(defaults)
+    if isinstance(record, dict) and record:
+        record = {name: defaults[name] for name in _SINCE_VERSION_2} | record
     parameters = dict(zip(names, fields_of(record, "its parameters", names), strict=True))
     for name in ("lambdas", "hidden"):
-        require(isinstance(parameters[name], list), f"{name!r} is no list.")
-        parameters[name] = tuple(parameters[name])
-    for name in ("density", "selection"):
+        value = parameters[name]
+        if name == "hidden" and value is None:
+            continue
+        require(isinstance(value, list), f"{name!r} is no list.")
+        parameters[name] = tuple(value)
+    for name in ("density", "selection", "flow"):
         require(isinstance(parameters[name], str), f"{name!r} is no text.")
     require(parameters["device"] in list(DEVICES), "'device' is unknown.")
     seed = parameters["random_state"]

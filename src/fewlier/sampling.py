@@ -74,6 +74,43 @@ class Batches:
             yield normals[step * self.size : (step + 1) * self.size], anomalies
 
 
+@final
+class Noise:
+    """One member's standard normals: `width` fresh ones for every row of a step.
+
+    Drawn on the CPU, so that devices agree, and for the member's own rows, so that it does not
+    matter how a stack pads them.
+    """
+
+    def __init__(self, width: int, seed: int) -> None:
+        self.width = width
+        # The third and fourth streams of the seed; `Batches` takes the first two.
+        self.streams = np.random.default_rng(seed).spawn(4)[2:]
+
+    def draw(self, n_normals: int, n_anomalies: int) -> list[npt.NDArray[np.float32]]:
+        """Draw for the normals and for the anomalies of a step, shape (n, width) each."""
+        return [
+            stream.standard_normal((n, self.width), dtype=np.float32)
+            for stream, n in zip(self.streams, (n_normals, n_anomalies), strict=True)
+        ]
+
+
+def stacked_noise(members: Sequence[Noise], sample: Sample) -> Float[Tensor, "m r z"] | None:
+    """Draw for the rows of a sample; rows that pad it get zeros. None where no noise is asked for.
+
+    The result is on the device of the sample.
+    """
+    if not members[0].width:
+        return None
+    noise = torch.zeros(*sample.weight.shape, members[0].width)
+    counts = [weight.sum(-1).int().tolist() for weight in sample.weights]
+    for i, (member, n_normals, n_anomalies) in enumerate(zip(members, *counts, strict=True)):
+        normal, anomaly = map(torch.from_numpy, member.draw(n_normals, n_anomalies))
+        noise[i, :n_normals] = normal
+        noise[i, sample.n_normals : sample.n_normals + n_anomalies] = anomaly
+    return noise.to(sample.weight.device)
+
+
 def n_steps(n_normals: int, batch_size: int) -> int:
     """Return the steps of one epoch."""
     return min(max(n_normals // batch_size, 1), MAX_STEPS)

@@ -162,4 +162,4 @@ def _kind(kind: str, coding: str) -> str:
 
 def unit_of(model: "FittedModel") -> str:
     """Return the unit of a model's scores."""
-    return "nats" if model.selection == "best" else "standard units"
+    return model.density.unit if model.selection == "best" else "standard units"

@@ -10,11 +10,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.func import functional_call
 
-from fewlier.conditionals.joint import Rows, Terms, anchors, cell_terms
+from fewlier.conditionals.joint import Rows, Terms, anchors, row_terms
 from fewlier.densities.base import Density, mean_over_passes
 from fewlier.nn import denormals_as_zero
 from fewlier.objective import likelihood_gap, objective, pair_mean
-from fewlier.sampling import Batches, IntArray, Sample, n_steps
+from fewlier.sampling import Batches, IntArray, Noise, Sample, n_steps, stacked_noise
 
 # Rows and passes that judge an epoch; the kept epoch is judged again with all passes.
 MAX_VALIDATION_NORMALS = 2000
@@ -147,7 +147,14 @@ class _Stack:
             Batches(member.normals, member.anomalies, settings.batch_size, member.seed)
             for member in members
         ]
+        self.noise = [Noise(density.n_noise, member.seed) for member in members]
         self.validation = _validation_sample(members).to(self.device)
+        # Drawn once, so that epochs are compared on the same noise, and for each row, so that it
+        # averages out; the noise that scoring uses is the same for all rows.
+        n_passes = min(VALIDATION_PASSES, density.n_passes)
+        self.validation_noise = [
+            stacked_noise(self.noise, self.validation) for _ in range(n_passes)
+        ]
         self.active = torch.arange(len(members))
         self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
         self.best_value = torch.full((len(members),), -torch.inf)
@@ -160,8 +167,7 @@ class _Stack:
         patience = self.settings.patience or self.settings.max_epochs
         for epoch in range(1, self.settings.max_epochs + 1):
             for slices in zip(*(batches.epoch() for batches in self.batches), strict=True):
-                normals, anomalies = zip(*slices, strict=True)
-                self._step(Sample.of(normals, anomalies).to(self.device), step)
+                self._step(Sample.of(*zip(*slices, strict=True)).to(self.device), step)
                 step += 1
             value = self._judge().cpu()
             self._remember(epoch, value)
@@ -171,7 +177,8 @@ class _Stack:
                 return
 
     def _step(self, sample: Sample, step: int) -> None:
-        log_p = self._log_p(sample, step % self.density.n_passes)
+        noise = stacked_noise(self.noise, sample)
+        log_p = self._log_p(sample, step % self.density.n_passes, noise)
         value = objective(*sample.split(log_p), *sample.weights, self.lam)
         self.optimizer.zero_grad()
         # Members share no parameter, so one backward pass serves them all, and one that turns
@@ -179,26 +186,28 @@ class _Stack:
         (-value.sum()).backward()
         self.optimizer.step()
 
-    def _log_p(self, sample: Sample, index: int) -> Float[Tensor, "m r"]:
+    def _log_p(
+        self, sample: Sample, index: int, noise: Float[Tensor, "m r z"] | None
+    ) -> Float[Tensor, "m r"]:
         """Return log p of each member's rows in one pass.
 
         Cells without a value take their anchors from the normals of the sample itself.
         """
         n = sample.n_normals
-        rows = self.rows.take(sample.index)
+        rows = self.rows.take(sample.index)._replace(noise=noise)
         terms: Terms = functional_call(self.density, self.parameters, (rows, index))
         if self.is_complete:  # the common case, and faster
-            return terms.value.sum(-1)
+            return terms.value.sum(-1) + terms.rest
         counted = (rows.observed & ~rows.outside) & (sample.weight.unsqueeze(-1) > 0)
-        cells = cell_terms(terms, rows, anchors(terms.value[:, :n], counted[:, :n]))
+        parts = row_terms(terms, rows, anchors(terms.first(n), counted[:, :n]))
         # Expected presence counts too: by surprises alone, knowing when cells are missing would
         # gain nothing over the column's own rate, and would not be learned.
-        return (cells + terms.presence.clamp_min(0)).sum(-1)
+        return parts.sum(-1) + terms.presence.clamp_min(0).sum(-1)
 
     @torch.no_grad()
     def _judge(self) -> Float[Tensor, " m"]:
-        passes = range(min(VALIDATION_PASSES, self.density.n_passes))
-        log_p = torch.stack([self._log_p(self.validation, i) for i in passes], -1)
+        passes = enumerate(self.validation_noise)
+        log_p = torch.stack([self._log_p(self.validation, i, noise) for i, noise in passes], -1)
         normal, anomaly = self.validation.split(mean_over_passes(log_p))
         return criterion(normal, anomaly, *self.validation.weights, name=self.settings.criterion)
 
@@ -228,6 +237,8 @@ class _Stack:
         self.active, self.lam = self.active[members], self.lam[members]
         self.validation = self.validation.take(members)
         self.batches = [self.batches[i] for i in members.tolist()]
+        self.noise = [self.noise[i] for i in members.tolist()]
+        self.validation_noise = [x if x is None else x[members] for x in self.validation_noise]
 
     def trained(self) -> list[Trained]:
         """Unstack the members at their best epochs."""

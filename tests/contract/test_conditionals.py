@@ -137,6 +137,13 @@ def test_log_prob_has_the_shape_and_type_of_its_arguments(name, dtype, shape):
 
 
 @each_conditional
+def test_parameters_either_locate_a_distribution_or_do_not(name):
+    conditional = build(name)
+    assert conditional.locates.shape == (conditional.n_parameters,)
+    assert conditional.locates.any()
+
+
+@each_conditional
 def test_initial_parameters_are_finite_and_one_row_each(name):
     conditional = build(name)
     initial = conditional.initial()

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 
-from fewlier.conditionals.joint import Joint, Rows
-from fewlier.densities import DENSITIES
+from fewlier.conditionals.joint import Rows
+from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture
 from fewlier.table import Encoder, Table, infer_schema
 
@@ -23,6 +23,7 @@ def mixed_frame(n=80):
             "colour": rng.choice(["red", "green", "blue"], n),
             "count": rng.poisson(3, n),
             "amount": np.exp(2 * rng.standard_normal(n)),
+            "ratio": rng.random(n),
         }
     )
     frame.loc[:9, "real"] = np.nan
@@ -39,9 +40,8 @@ def build(name, frame, seed=0, n_passes=4):
     table = Table.of(frame)
     schema = infer_schema(table)
     encoder = Encoder.fit(schema, schema.match(table))
-    owner = torch.from_numpy(encoder.input_owner)
-    architecture = Architecture((16,), n_passes, n_passes)
-    density = DENSITIES[name](Joint(encoder), owner, architecture, generator(seed))
+    sizes = Architecture((16,), n_passes, n_passes, latent=5, n_samples=n_passes)
+    density = build_density(name, encoder, 3, sizes, generator(seed))
     density.reset(generator(seed))
     return density, Rows.of(encoder.encode(schema.match(table)))
 
@@ -51,20 +51,35 @@ def passes(density, rows):
 
 
 @each_density
-@pytest.mark.parametrize("columns", [["real"], ["colour"], ["flag", "amount"], slice(None)])
-def test_every_cell_has_a_finite_term_in_every_pass(name, columns):
+@pytest.mark.parametrize(
+    "columns", [["real"], ["ratio"], ["colour"], ["flag", "amount"], ["real", "ratio"], slice(None)]
+)
+def test_every_cell_and_row_has_a_finite_term_in_every_pass(name, columns):
     density, rows = build(name, mixed_frame().loc[:, columns])
     for terms in passes(density, rows):
         assert terms.value.shape == terms.presence.shape == rows.targets.shape
-        assert (terms.value.isfinite() & terms.presence.isfinite()).all()
+        assert terms.rest.shape == rows.targets.shape[:-1]
+        assert all(part.isfinite().all() for part in terms)
+
+
+@each_density
+def test_values_far_away_have_finite_terms_and_the_farther_the_lower(name):
+    density, rows = build(name, mixed_frame()[["ratio"]])
+    far = torch.tensor([2.0, 5.0, 30.0, 692.0])  # 692 is what 1e300 is read as
+    for sign in (1, -1):
+        targets = (0.5 + sign * far)[:, None]
+        inputs = targets.clamp(-1, 2)
+        rows = Rows(inputs, targets, targets == targets, targets != targets)
+        for terms in passes(density, rows):
+            assert terms.value.isfinite().all()
+            assert (terms.value[:, 0].diff() < 0).all()
 
 
 @each_density
 def test_terms_are_the_same_each_time(name):
     density, rows = build(name, mixed_frame())
     for first, second in zip(passes(density, rows), passes(density, rows), strict=True):
-        assert torch.equal(first.value, second.value)
-        assert torch.equal(first.presence, second.presence)
+        assert all(map(torch.equal, first, second))
 
 
 @each_density
@@ -72,23 +87,45 @@ def test_a_row_has_the_same_terms_among_other_rows(name):
     density, rows = build(name, mixed_frame())
     some = torch.tensor([7, 3, 50])
     for all_rows, few in zip(passes(density, rows), passes(density, rows.take(some)), strict=True):
-        torch.testing.assert_close(all_rows.value[some], few.value)
-        torch.testing.assert_close(all_rows.presence[some], few.presence)
+        for part, expected in zip(all_rows, few, strict=True):
+            torch.testing.assert_close(part[some], expected)
 
 
-@each_density
-def test_gradients_reach_every_parameter(name):
-    density, rows = build(name, mixed_frame(), n_passes=30)
+def gradients(density, rows):
+    """Return how far the gradients reach each parameter over ten draws, all of them finite."""
     reached = {key: torch.zeros_like(p) for key, p in density.named_parameters()}
     for seed in range(10):  # a unit may read nothing but zeros under one draw, not under ten
         density.reset(generator(seed))
         density.zero_grad()
-        sum(terms.value.sum() + terms.presence.sum() for terms in passes(density, rows)).backward()
+        sum(total(terms, generator(seed)) for terms in passes(density, rows)).backward()
         for key, parameter in density.named_parameters():
             assert parameter.grad.isfinite().all(), key
             reached[key] += parameter.grad.abs()
-    for key, total in reached.items():
-        assert (total > 0).all(), key
+    return reached
+
+
+def total(terms, weights):
+    """Sum all terms with random weights: with equal ones, training may start at an optimum."""
+    return sum((part * torch.rand(part.shape, generator=weights)).sum() for part in terms)
+
+
+@each_density
+def test_gradients_reach_every_parameter_that_plays_a_part(name):
+    density, rows = build(name, mixed_frame(), n_passes=30)
+    reached = gradients(density, rows)
+    before = passes(density, rows)
+    with torch.no_grad():
+        for key, parameter in density.named_parameters():
+            assert (reached[key] > 0).float().mean() > 0.3, key
+            parameter[reached[key] == 0] = 100.0  # a masked weight may be anything
+    for terms, expected in zip(passes(density, rows), before, strict=True):
+        torch.testing.assert_close(terms.value, expected.value)
+        torch.testing.assert_close(terms.presence, expected.presence)
+
+
+def test_gradients_reach_all_of_made():
+    for key, gradient in gradients(*build("made", mixed_frame(), n_passes=30)).items():
+        assert (gradient > 0).all(), key
 
 
 @each_density
@@ -105,7 +142,7 @@ def test_reset_with_the_same_seed_draws_the_same_parameters(name):
 def test_the_same_seed_builds_the_same_density(name):
     (first, rows), (second, _) = (build(name, mixed_frame(), seed=3) for _ in range(2))
     for one, other in zip(passes(first, rows), passes(second, rows), strict=True):
-        assert torch.equal(one.value, other.value)
+        assert all(map(torch.equal, one, other))
 
 
 @each_density
@@ -117,15 +154,48 @@ def test_the_random_numbers_of_the_caller_are_left_alone(name):
 
 
 @each_density
-def test_a_stack_of_members_computes_what_each_does_alone(name):
+def test_noise_takes_the_place_of_what_is_kept_for_scoring(name):
     density, rows = build(name, mixed_frame())
+    shape = (*rows.targets.shape[:-1], density.n_noise)
+    one, other = (torch.randn(shape, generator=generator(seed)) for seed in range(2))
+    first, again, second = (density(rows._replace(noise=e), 0) for e in (one, one, other))
+    assert all(map(torch.equal, first, again))
+    assert torch.equal(first.value, second.value) == (density.n_noise == 0)
+
+
+@each_density
+def test_a_stack_of_members_with_rows_of_their_own_computes_what_each_does_alone(name):
+    density, rows = build(name, mixed_frame())
+    picks = torch.tensor([[0, 12, 60], [3, 4, 5], [79, 7, 20]])
     members = []
     for seed in range(3):
         density.reset(generator(seed))
         members.append({key: p.detach().clone() for key, p in density.named_parameters()})
     stacked = {key: torch.stack([member[key] for member in members]) for key in members[0]}
-    together = vmap(lambda p: functional_call(density, p, (rows, 0)))(stacked)
+    together = functional_call(density, stacked, (rows.take(picks), 0))
     for i, member in enumerate(members):
-        alone = functional_call(density, member, (rows, 0))
-        torch.testing.assert_close(together.value[i], alone.value)
-        torch.testing.assert_close(together.presence[i], alone.presence)
+        alone = functional_call(density, member, (rows.take(picks[i]), 0))
+        for part, expected in zip(together, alone, strict=True):
+            torch.testing.assert_close(part[i], expected)
+
+
+@each_density
+def test_it_holds_at_least_as_many_numbers_as_it_says(name):
+    for columns in (["ratio"], ["colour"], slice(None)):
+        frame = mixed_frame().loc[:, columns]
+        density, _ = build(name, frame)
+        table = Table.of(frame)
+        encoder = Encoder.fit(infer_schema(table), infer_schema(table).match(table))
+        size = type(density).least_size(density.architecture, encoder, 0)
+        n_parameters = sum(p.numel() for p in density.parameters())
+        assert 0 < size.parameters <= n_parameters
+        assert size.structure <= sum(v.numel() for v in density.state_dict().values())
+
+
+@each_density
+def test_it_says_what_its_costs_and_contributions_are(name):
+    density = DENSITIES[name]
+    assert (density.unit == "nats") == density.is_probabilistic
+    assert density.remainder.startswith("(")
+    assert density.meaning.startswith("A ")
+    assert "column contributes" in density.meaning

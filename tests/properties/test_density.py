@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from fewlier.conditionals.joint import Anchors, Joint, Rows, Terms, anchors, cell_terms
+from fewlier.conditionals.joint import Anchors, Joint, Rows, Terms, anchors, row_terms
 from fewlier.densities import Made
 from fewlier.densities.base import Architecture, mean_over_passes
 from fewlier.table import Encoder, Kind, Table, infer_schema
@@ -226,44 +226,53 @@ def test_a_constant_column_has_finite_terms_far_from_its_value_too(kind, value):
         assert terms.value.isfinite().all()
 
 
+def terms_of(value, presence=None, rest=None):
+    """Terms of rows, of which presence and rest are 0 unless given."""
+    presence = torch.zeros_like(value) if presence is None else presence
+    return Terms(value, presence, torch.zeros_like(value[..., 0]) if rest is None else rest)
+
+
 def terms_with_gaps(seed):
-    """Value terms of 31 rows and which of them are observed; row 0 has no cell at all."""
+    """Terms of 31 rows and which cells are observed; row 0 has no cell at all."""
     rng = np.random.default_rng(seed)
     value, observed = rng.normal(0, 5, (31, 4)), rng.random((31, 4)) < 0.7
     observed[0] = False
-    return torch.from_numpy(value), torch.from_numpy(observed)
+    rest = torch.from_numpy(rng.normal(-7, 3, 31))
+    return terms_of(torch.from_numpy(value), rest=rest), torch.from_numpy(observed)
 
 
 @few_seeds
 @few
 def test_a_value_outside_its_domain_takes_a_term_below_all(seed):
-    value, observed = terms_with_gaps(seed)
-    floor = anchors(value, observed).floor
+    terms, observed = terms_with_gaps(seed)
+    floor = anchors(terms, observed).floor
     for d in range(4):
-        seen = value[observed[:, d], d]
+        seen = terms.value[observed[:, d], d]
         assert floor[d] == pytest.approx(float(seen.min()) - np.log(len(seen) + 2))
 
 
 @few_seeds
 @few
 def test_a_missing_cell_takes_the_mean_term_unless_a_row_of_means_is_too_normal(seed):
-    value, observed = terms_with_gaps(seed)
-    mean = torch.where(observed, value, torch.nan).nanmean(0)
-    median = torch.where(observed, value, mean)[1:].sum(-1).median()
-    typical = anchors(value, observed).typical
-    assert typical.sum() == pytest.approx(float(torch.minimum(mean.sum(), median)))
+    terms, observed = terms_with_gaps(seed)
+    mean = torch.where(observed, terms.value, torch.nan).nanmean(0)
+    rows = torch.where(observed, terms.value, mean).sum(-1) + terms.rest
+    usual = terms.rest[1:].mean()  # a missing cell takes its share of what the rest usually is
+    typical = anchors(terms, observed).typical
+    expected = torch.minimum(mean.sum() + usual, rows[1:].median())
+    assert typical.sum() == pytest.approx(float(expected))
     torch.testing.assert_close((mean - typical).diff(), torch.zeros(3, dtype=torch.float64))
 
 
 def test_a_column_never_observed_has_finite_anchors():
-    found = anchors(torch.full((3, 2), -7.0), torch.tensor([[True, False]] * 3))
+    found = anchors(terms_of(torch.full((3, 2), -7.0)), torch.tensor([[True, False]] * 3))
     torch.testing.assert_close(found.typical, torch.tensor([-7.0, 0.0]))
     torch.testing.assert_close(found.floor, torch.tensor([-7.0 - np.log(5), -np.log(2)]).float())
 
 
 def test_anchors_carry_no_gradient():
     value = torch.randn(5, 2, requires_grad=True)
-    found = anchors(value, torch.ones(5, 2, dtype=torch.bool))
+    found = anchors(terms_of(value), torch.ones(5, 2, dtype=torch.bool))
     assert not found.typical.requires_grad
     assert not found.floor.requires_grad
 
@@ -271,18 +280,18 @@ def test_anchors_carry_no_gradient():
 def test_anchors_stand_in_where_a_cell_has_no_value():
     flags = {"observed": [[True, False, True]], "outside": [[False, False, True]]}
     rows = Rows(torch.zeros(1, 3), torch.zeros(1, 3), *map(torch.tensor, flags.values()))
-    terms = Terms(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[-0.1, -0.2, -0.3]]))
+    value, presence = torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[-0.1, -0.2, -0.3]])
     substitutes = Anchors(torch.tensor([10.0, 20.0, 30.0]), torch.tensor([-10.0, -20.0, -30.0]))
-    found = cell_terms(terms, rows, substitutes)
-    torch.testing.assert_close(found, torch.tensor([[0.9, 19.8, -30.3]]))
+    found = row_terms(terms_of(value, presence, torch.tensor([-4.0])), rows, substitutes)
+    torch.testing.assert_close(found, torch.tensor([[0.9, 19.8, -30.3, -4.0]]))
 
 
 def test_presence_that_was_expected_does_not_make_a_row_look_more_normal():
     flags = torch.tensor([[True, False]]), torch.tensor([[False, False]])
     rows = Rows(torch.zeros(1, 2), torch.zeros(1, 2), *flags)
-    terms = Terms(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.5, 0.7]]))
-    found = cell_terms(terms, rows, Anchors(torch.tensor([3.0, 4.0]), torch.zeros(2)))
-    torch.testing.assert_close(found, torch.tensor([[1.0, 4.0]]))
+    terms = terms_of(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.5, 0.7]]))
+    found = row_terms(terms, rows, Anchors(torch.tensor([3.0, 4.0]), torch.zeros(2)))
+    torch.testing.assert_close(found, torch.tensor([[1.0, 4.0, 0.0]]))
 
 
 @few_seeds
@@ -293,10 +302,10 @@ def test_a_value_outside_its_domain_is_less_likely_than_any_seen_in_training(see
     density, normal = made(encoder, seed), encode(encoder, frame)
     odd = pd.DataFrame({"flag": [5], "colour": ["pink"], "shape": ["flat"], "n": [-1.5]})
     for index, terms in enumerate(all_terms(density, normal)):
-        seen = cell_terms(terms, normal, found := anchors(terms.value, normal.observed))
-        outside = cell_terms(density(encode(encoder, odd), index), encode(encoder, odd), found)
+        seen = row_terms(terms, normal, found := anchors(terms, normal.observed))
+        outside = row_terms(density(encode(encoder, odd), index), encode(encoder, odd), found)
         assert outside.isfinite().all()
-        assert (outside < seen).all()
+        assert (outside[:, :-1] < seen[:, :-1]).all()
 
 
 @few_seeds
@@ -306,8 +315,9 @@ def test_leaving_out_a_cell_that_training_never_missed_makes_a_row_look_odder(se
     density, normal = made(encoder, seed), encode(encoder, discrete_frame())
     gone = encode(encoder, pd.DataFrame({"flag": [np.nan], "colour": [None], "shape": [None]}))
     for index, terms in enumerate(all_terms(density, normal)):
-        found = anchors(terms.value, normal.observed)
-        assert (cell_terms(density(gone, index), gone, found) < found.typical).all()
+        found = anchors(terms, normal.observed)
+        cells = row_terms(density(gone, index), gone, found)[:, :-1]
+        assert (cells < found.typical).all()
 
 
 @few_seeds
@@ -317,9 +327,9 @@ def test_a_row_without_any_cell_is_no_more_normal_than_the_median_row(seed):
     density, normal = made(encoder, seed, spread=2), encode(encoder, gaps_frame())
     gone = encode(encoder, pd.DataFrame({"flag": [np.nan], "colour": [None], "shape": [None]}))
     for index, terms in enumerate(all_terms(density, normal)):
-        found = anchors(terms.value, normal.observed)
+        found = anchors(terms, normal.observed)
         median = torch.where(normal.observed, terms.value, found.typical).sum(-1).median()
-        assert cell_terms(density(gone, index), gone, found).sum() <= median
+        assert row_terms(density(gone, index), gone, found).sum() <= median
 
 
 def test_the_mean_over_passes_is_the_log_of_the_mean_density():

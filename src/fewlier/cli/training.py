@@ -66,6 +66,9 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     validation: Annotated[
         Path | None, typer.Option(help="Table that chooses epoch and lambda; else rows of TABLE.")
     ] = None,
+    density: Annotated[
+        str, typer.Option(help="Estimator: made, vae, flow or autoencoder.")
+    ] = "made",
     selection: Annotated[
         Literal["average", "best"],
         typer.Option(help="best is the paper's rule: less accurate, faster to score."),
@@ -92,6 +95,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
 
         detector = AnomalyDetector(
             columns=read_kinds(column or []),
+            density=density,
             selection=selection,
             false_alarm_rate=false_alarm_rate,
             max_epochs=max_epochs,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from fewlier.table.columns import Kind
@@ -54,6 +54,14 @@ class Conditional(ABC):
     @abstractmethod
     def n_parameters(self) -> int:
         """p, the parameters per column."""
+
+    @property
+    @abstractmethod
+    def locates(self) -> Bool[Tensor, " p"]:
+        """Which parameters say where the distribution lies, rather than how wide it is.
+
+        A model that reconstructs x lets these alone depend on the row.
+        """
 
     @abstractmethod
     def initial(self) -> Float[Tensor, "p d"]:

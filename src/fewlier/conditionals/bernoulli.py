@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -31,6 +32,11 @@ class Bernoulli(Conditional):
     def n_parameters(self) -> int:
         """The log odds."""
         return 1
+
+    @property
+    def locates(self) -> Bool[Tensor, " p"]:
+        """The log odds do."""
+        return torch.tensor([True])
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Start at the observed shares."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from fewlier.conditionals.base import Conditional, Traits
@@ -32,6 +32,11 @@ class Categorical(Conditional):
     def n_parameters(self) -> int:
         """One logit per level of the widest column."""
         return max(int(self.n_levels.max()), 1)
+
+    @property
+    def locates(self) -> Bool[Tensor, " p"]:
+        """The logits do."""
+        return torch.ones(self.n_parameters, dtype=torch.bool)
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Start with all levels alike."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -44,6 +44,11 @@ class Gamma(Conditional):
     def n_parameters(self) -> int:
         """Mass at zero, shape and mean."""
         return 3
+
+    @property
+    def locates(self) -> Bool[Tensor, " p"]:
+        """The mass at zero and the mean do, the shape does not."""
+        return torch.tensor([True, False, True])
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Start as an exponential distribution with the column's mean, and few zeros."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from fewlier.conditionals.base import Conditional, Traits, soft_bound
@@ -40,6 +40,11 @@ class GaussianMixture(Conditional):
     def n_parameters(self) -> int:
         """Weight, mean and width of each component."""
         return 3 * self.n_components
+
+    @property
+    def locates(self) -> Bool[Tensor, " p"]:
+        """The means do."""
+        return torch.tensor([False, True, False]).repeat_interleave(self.n_components)
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Spread the means over the range, so that no two components start as one."""

@@ -18,12 +18,16 @@ _BY_CODING = {conditional.coding: conditional for conditional in CONDITIONALS.va
 
 
 class Rows(NamedTuple):
-    """n encoded rows as tensors: what networks read and conditionals score."""
+    """n encoded rows as tensors: what networks read and conditionals score.
+
+    In training, rows may come with `noise`: standard normals for densities that draw samples.
+    """
 
     inputs: Float[Tensor, "*n i"]
     targets: Float[Tensor, "*n d"]
     observed: Bool[Tensor, "*n d"]
     outside: Bool[Tensor, "*n d"]
+    noise: Float[Tensor, "*n z"] | None = None
 
     @classmethod
     def of(cls, encoded: Encoded, device: torch.device | str = "cpu") -> "Rows":
@@ -33,18 +37,26 @@ class Rows(NamedTuple):
 
     def take(self, index: Int[Tensor, "*m"] | slice) -> "Rows":
         """Return the rows at `index`."""
-        return Rows(*(part[index] for part in self))
+        noise = None if self.noise is None else self.noise[index]
+        inputs, targets, observed, outside, _ = self
+        return Rows(inputs[index], targets[index], observed[index], outside[index], noise)
 
 
 class Terms(NamedTuple):
-    """log p of each cell, in two parts.
+    """log p of each row in one pass: two parts for each cell, and what belongs to no cell.
 
     `value` is log p(x_d | x_<d), meaningful where the cell is observed inside its domain;
-    `presence` is what the cell's being there, or missing, tells: above 0 where it was expected.
+    `presence` is what the cell's being there, or missing, tells: above 0 where it was expected;
+    `rest` belongs to the row as a whole, such as what the latent code of a row tells.
     """
 
     value: Float[Tensor, "*n d"]
     presence: Float[Tensor, "*n d"]
+    rest: Float[Tensor, "*n"]
+
+    def first(self, n: int) -> "Terms":
+        """Return the terms of each member's first n rows."""
+        return Terms(self.value[:, :n], self.presence[:, :n], self.rest[:, :n])
 
 
 class Anchors(NamedTuple):
@@ -58,32 +70,35 @@ class Anchors(NamedTuple):
     floor: Float[Tensor, "*o d"]
 
 
-def anchors(value: Float[Tensor, "*m n d"], observed: Bool[Tensor, "*m n d"]) -> Anchors:
-    """Take the anchors from the value terms of n normal rows.
+def anchors(terms: Terms, observed: Bool[Tensor, "*m n d"]) -> Anchors:
+    """Take the anchors from the terms of n normal rows.
 
-    The typical terms add up to no more than the median row's log p, so that a row without any
-    cell is never more normal than that. The floor lies log(n + 2) under the lowest term: a value
-    never met in n rows is at least as rare as the rule of succession says. No gradient flows
-    through anchors.
+    The typical terms, each with its share of the usual rest, add up to no more than the median
+    row's log p, so that a row without any cell is never more normal than that: its own rest is 0
+    on average at most. The floor lies log(n + 2) under the lowest term: a value never met in n
+    rows is at least as rare as the rule of succession says. No gradient flows through anchors.
     """
-    value = value.detach()
-    n = observed.sum(-2)
-    typical = torch.where(observed, value, 0).sum(-2) / n.clamp_min(1)
-    rows = torch.where(observed, value, typical.unsqueeze(-2)).sum(-1)
-    median = torch.where(observed.any(-1), rows, torch.nan).nanmedian(-1).values
-    excess = (typical.sum(-1) - median).nan_to_num().clamp_min(0).unsqueeze(-1)
+    value, rest = terms.value.detach(), terms.rest.detach()
+    n, counted = observed.sum(-2), observed.any(-1)
+    mean = torch.where(observed, value, 0).sum(-2) / n.clamp_min(1)
+    usual = torch.where(counted, rest, 0).sum(-1) / counted.sum(-1).clamp_min(1)
+    rows = torch.where(observed, value, mean.unsqueeze(-2)).sum(-1) + rest
+    median = torch.where(counted, rows, torch.nan).nanmedian(-1).values
+    excess = (mean.sum(-1) + usual - median).nan_to_num().clamp_min(0)
+    typical = mean + ((usual - excess) / value.shape[-1]).unsqueeze(-1)
     lowest = torch.where(n > 0, torch.where(observed, value, torch.inf).amin(-2), 0)
-    return Anchors(typical - excess / value.shape[-1], lowest - torch.log(n + 2.0))
+    return Anchors(typical, lowest - torch.log(n + 2.0))
 
 
-def cell_terms(terms: Terms, rows: Rows, anchors: Anchors) -> Float[Tensor, "*n d"]:
-    """Return log p of every cell, with anchors where there is no value term.
+def row_terms(terms: Terms, rows: Rows, anchors: Anchors) -> Float[Tensor, "*n _"]:
+    """Return log p of every cell, shape (n, d), and last the rest of each row: (n, d + 1) in all.
 
-    Presence counts only as far as it is surprising: none makes a row look more normal.
+    Anchors stand in where there is no value term. Presence counts only as far as it is
+    surprising: none makes a row look more normal.
     """
     value = torch.where(rows.observed, terms.value, anchors.typical.unsqueeze(-2))
     value = torch.where(rows.outside, anchors.floor.unsqueeze(-2), value)
-    return value + terms.presence.clamp_max(0)
+    return torch.cat([value + terms.presence.clamp_max(0), terms.rest.unsqueeze(-1)], -1)
 
 
 @dataclass(frozen=True)
@@ -97,6 +112,11 @@ class Group:
     def owner(self) -> Int[Tensor, " pd"]:
         """Return the column of each of the group's parameters, in their flat order."""
         return self.columns.repeat(self.conditional.n_parameters)
+
+    @property
+    def locates(self) -> Bool[Tensor, " pd"]:
+        """Return which of the group's parameters say where a column's distribution lies."""
+        return self.conditional.locates.repeat_interleave(len(self.columns))
 
     def log_prob(
         self, phi: Float[Tensor, "*n pd"], targets: Float[Tensor, "*n d"]
@@ -121,9 +141,12 @@ class Joint(nn.Module):
     ----------
     owner : tensor (n_parameters,)
         The column each parameter belongs to; masks are built from it.
+    locates : tensor (n_parameters,)
+        Whether it says where the column's distribution lies (see `Conditional.locates`).
     """
 
     owner: Int[Tensor, " p"]
+    locates: Bool[Tensor, " p"]
     log_scale: Float[Tensor, " d"]
     restore: Int[Tensor, " d"]
     mixed: Int[Tensor, " m"]
@@ -140,6 +163,7 @@ class Joint(nn.Module):
         self.blocks = [len(group.owner) for group in (*self.groups, self.missing)]
         self.log_never = -math.log(encoder.n_rows + 2)
         self._keep("owner", torch.cat([group.owner for group in (*self.groups, self.missing)]))
+        self._keep("locates", torch.cat([g.locates for g in (*self.groups, self.missing)]))
         self._keep("log_scale", torch.from_numpy(encoder.log_scale).float())
         self._keep("restore", torch.cat([group.columns for group in self.groups]).argsort())
         self._keep("mixed", mixed)
@@ -163,7 +187,8 @@ class Joint(nn.Module):
             for group, block in zip(self.groups, blocks, strict=True)
         ]
         value = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., self.restore]
-        return Terms(value - self.log_scale, self._presence(missing, rows.observed))
+        presence = self._presence(missing, rows.observed)
+        return Terms(value - self.log_scale, presence, presence.new_zeros(presence.shape[:-1]))
 
     def _presence(
         self, phi: Float[Tensor, "*n m"], observed: Bool[Tensor, "*n d"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from fewlier.conditionals.base import Conditional, Traits, soft_bound
@@ -35,6 +35,11 @@ class Poisson(Conditional):
     def n_parameters(self) -> int:
         """The log rate, relative to the column's mean."""
         return 1
+
+    @property
+    def locates(self) -> Bool[Tensor, " p"]:
+        """The log rate does."""
+        return torch.tensor([True])
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Start at the column's mean."""

@@ -3,11 +3,19 @@
 import torch
 
 from fewlier.conditionals.joint import Joint
+from fewlier.densities.autoencoder import Autoencoder
 from fewlier.densities.base import Architecture, Density
+from fewlier.densities.flow import Flow
 from fewlier.densities.made import Made
+from fewlier.densities.vae import Vae
 from fewlier.table import Encoder
 
-DENSITIES: dict[str, type[Density]] = {"made": Made}
+DENSITIES: dict[str, type[Density]] = {
+    "made": Made,
+    "vae": Vae,
+    "flow": Flow,
+    "autoencoder": Autoencoder,
+}
 
 
 def build_density(
@@ -18,6 +26,7 @@ def build_density(
     generator: torch.Generator,
 ) -> Density:
     """Build the density of this name for the columns of an encoder, on the CPU."""
-    joint = Joint(encoder, n_components)
+    density = DENSITIES[name]
+    joint = Joint(encoder, min(n_components, density.max_components or n_components))
     input_owner = torch.from_numpy(encoder.input_owner)
-    return DENSITIES[name](joint, input_owner, architecture, generator)
+    return density(joint, input_owner, architecture, generator)

@@ -1,6 +1,7 @@
 """What a density is: log p of every cell of a row, in one or more passes.
 
-p(x) is the mean over passes of exp(sum of the cells' terms): MADE makes one pass per ordering.
+p(x) is the mean over passes of exp(sum of the cells' terms + the rest of the row): MADE makes one
+pass per ordering, a variational autoencoder one per importance sample.
 A density is a plain module for one member of an ensemble. Its arithmetic broadcasts over leading
 axes of its parameters and rows, which is how `fewlier.training` stacks members.
 To add one: a file with a final class, and a line in `DENSITIES`. The contract tests pick it up.
@@ -9,19 +10,23 @@ To add one: a file with a final class, and a line in `DENSITIES`. The contract t
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, NamedTuple, final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from fewlier.conditionals.joint import Joint, Rows, Terms
+from fewlier.table import Encoder
+
+FLOWS = ("maf", "nsf")
+"""Kinds of flow: masked autoregressive, of affine maps, and neural spline flow."""
 
 
 @final
 @dataclass(frozen=True)
 class Architecture:
-    """Sizes of a density.
+    """Sizes of a density; each density reads those it has.
 
     Parameters
     ----------
@@ -29,18 +34,62 @@ class Architecture:
         Units of each hidden layer.
     n_orderings, n_masks : int
         Orderings of the columns, and draws of the hidden masks.
+    latent : int
+        Dimensions of a latent code.
+    n_samples : int
+        Importance samples of the code, each a pass.
+    flow, n_transforms : str, int
+        Kind and number of the transformations of a flow.
     """
 
     hidden: tuple[int, ...] = (500,)
     n_orderings: int = 10
     n_masks: int = 10
+    latent: int = 20
+    n_samples: int = 10
+    flow: str = "maf"
+    n_transforms: int = 3
+
+
+class Size(NamedTuple):
+    """How many numbers a density holds at least: parameters, and what is drawn at random."""
+
+    parameters: int
+    structure: int
 
 
 class Density(nn.Module, ABC):
-    """log p(x) of encoded rows, cell by cell."""
+    """log p(x) of encoded rows, cell by cell.
+
+    Attributes
+    ----------
+    n_passes : int
+        Passes that p(x) is the mean of.
+    n_noise : int
+        Standard normals that each row takes in training; a density that takes none has 0.
+    default_hidden : tuple of int
+        Units of the hidden layers unless the user says otherwise.
+    max_components : int or None
+        The most mixture components it has a use for.
+    is_probabilistic : bool
+        Whether its costs are -log p(x), or a bound of it, so that they are in nats.
+    unit : str
+        Unit of its costs.
+    remainder : str
+        Name of what the columns leave of a score.
+    meaning : str
+        What the contribution of a column, and the remainder, mean.
+    """
+
+    default_hidden: ClassVar[tuple[int, ...]]
+    max_components: ClassVar[int | None]
+    is_probabilistic: ClassVar[bool]
+    unit: ClassVar[str]
+    remainder: ClassVar[str]
+    meaning: ClassVar[str]
 
     n_passes: int
-    joint: Joint
+    n_noise: int
 
     @abstractmethod
     def __init__(
@@ -64,7 +113,21 @@ class Density(nn.Module, ABC):
             Draws what is random in the structure, such as orderings.
         """
         super().__init__()
+        self.joint = joint
         self.architecture = architecture
+
+    @classmethod
+    @abstractmethod
+    def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
+        """Return how many numbers such a density holds at least.
+
+        Asked before one is built from a file, whose sizes may be wrong. `n_outputs` is the number
+        of parameters that the conditionals have at least.
+        """
+
+    @abstractmethod
+    def check_structure(self) -> None:
+        """Raise `FormatError` where what should have been drawn at random cannot have been."""
 
     @abstractmethod
     def reset(self, generator: torch.Generator) -> None:
@@ -72,7 +135,11 @@ class Density(nn.Module, ABC):
 
     @abstractmethod
     def terms(self, rows: Rows, index: int) -> Terms:
-        """Return the cells' terms in pass `index`."""
+        """Return the terms in pass `index`.
+
+        Rows with `noise`, as in training, use it in place of the standard normals that the density
+        keeps for scoring, which are the same for every row.
+        """
 
     def forward(self, rows: Rows, index: int) -> Terms:
         """Call `terms`; functional calls of a module go through its forward."""

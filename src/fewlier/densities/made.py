@@ -1,14 +1,21 @@
 """Deep masked autoencoder density estimator (MADE), Germain et al. (2015)."""
 
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from fewlier.conditionals.joint import Joint, Rows, Terms
-from fewlier.densities.base import Architecture, Density
-from fewlier.nn import MaskedMLP, autoregressive_masks, hidden_degrees
+from fewlier.densities.base import Architecture, Density, Size
+from fewlier.nn import (
+    MaskedMLP,
+    autoregressive_masks,
+    check_degrees,
+    check_orderings,
+    hidden_degrees,
+)
+from fewlier.table import Encoder
 
 
 @final
@@ -22,6 +29,16 @@ class Made(Density):
     i mod `n_masks` of the hidden units' degrees; there are as many passes as the larger of the two.
     """
 
+    default_hidden: ClassVar[tuple[int, ...]] = (500,)
+    max_components: ClassVar[int | None] = None
+    is_probabilistic: ClassVar[bool] = True
+    unit: ClassVar[str] = "nats"
+    remainder: ClassVar[str] = "(orderings)"
+    meaning: ClassVar[str] = (
+        "A column contributes what its value costs, given the columns before it in an ordering, "
+        "beyond what it costs normal rows; the remainder is what averaging over orderings leaves."
+    )
+
     input_owner: Int[Tensor, " i"]
     positions: Int[Tensor, "o d"]
 
@@ -34,7 +51,7 @@ class Made(Density):
     ) -> None:
         super().__init__(joint, input_owner, architecture, generator)
         hidden, n_columns = architecture.hidden, len(joint.log_scale)
-        self.joint = joint
+        self.n_noise = 0
         self.n_passes = max(architecture.n_orderings, architecture.n_masks)
         self.network = MaskedMLP([len(input_owner), *hidden, len(joint.owner)])
         self.register_buffer("input_owner", input_owner, persistent=False)
@@ -47,6 +64,20 @@ class Made(Density):
                 hidden_degrees(n_columns, width, generator) for _ in range(architecture.n_masks)
             ]
             self.register_buffer(f"degrees_{layer}", torch.stack(draws))
+
+    @classmethod
+    def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
+        """Count the weights, the orderings and the degrees."""
+        n_weights = MaskedMLP.n_weights([encoder.n_inputs, *sizes.hidden, n_outputs])
+        n_positions = sizes.n_orderings * encoder.n_columns
+        return Size(n_weights, n_positions + sizes.n_masks * sum(sizes.hidden))
+
+    def check_structure(self) -> None:
+        """Refuse orderings and degrees that would let a column see itself, or beyond the last."""
+        n_columns = self.positions.shape[-1]
+        check_orderings(self.positions)
+        for layer in range(len(self.network.weights) - 1):
+            check_degrees(self.get_buffer(f"degrees_{layer}"), n_columns)
 
     def masks(self, index: int) -> list[Bool[Tensor, "_ _"]]:
         """Return the masks of pass `index`, one per layer.

@@ -1,0 +1,224 @@
+"""What a detector promises with every density."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+from factories import small
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from fewlier import AnomalyDetector, UserError
+from fewlier.densities import DENSITIES
+from fewlier.model import CHUNK
+
+N, N_ANOMALIES = 300, 6
+LABELS = np.arange(N) < N_ANOMALIES
+
+each_density = pytest.mark.parametrize("name", DENSITIES)
+each_selection = pytest.mark.parametrize("selection", ["average", "best"])
+
+
+def orders(n=N, seed=0, gaps=0.1, odd=0):
+    """Return columns of every kind, the first `odd` rows of which break how they hang together."""
+    rng = np.random.default_rng(seed)
+    weight = rng.normal(50, 10, n)
+    price = 3 * weight + rng.normal(0, 3, n)
+    price[:odd] += 150
+    table = pd.DataFrame(
+        {
+            "weight": weight,
+            "price": price,
+            "items": rng.poisson(30, n).astype(float),
+            "delay": np.where(rng.random(n) < 0.2, 0, rng.lognormal(0, 2, n)),
+            "gift": rng.integers(0, 2, n).astype(float),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
+        }
+    )
+    return table.mask(rng.random(table.shape) < gaps, None)
+
+
+def strange_orders():
+    """Return normal rows, one with a value never seen in each column, and an empty one."""
+    odd = orders(6, seed=2, gaps=0)
+    odd.loc[0, "weight"] = 1e300
+    odd.loc[1, "price"] = -900.0
+    odd.loc[2, "items"] = -1.0
+    odd.loc[3, "city"] = "Paris"
+    odd.loc[4, "delay"] = 1e30
+    odd.loc[5] = None
+    return pd.concat([orders(200, seed=1), odd], ignore_index=True)
+
+
+def quick(name, selection="average", **changes):
+    sizes = {"latent": 4, "n_samples": 3, "n_transforms": 2, "max_epochs": 15}
+    return small(density=name, selection=selection, **sizes | changes)
+
+
+FITTED = {}
+
+
+def fitted(name, selection="average"):
+    """Return one detector for all tests that only look at it."""
+    if (name, selection) not in FITTED:
+        detector = quick(name, selection)
+        FITTED[name, selection] = detector.fit(orders(odd=N_ANOMALIES), LABELS)
+    return FITTED[name, selection]
+
+
+@each_density
+@each_selection
+def test_scores_of_strange_rows_are_numbers_and_above_those_of_normal_rows(name, selection):
+    scores = fitted(name, selection).anomaly_score(strange_orders())
+    assert np.isfinite(scores).all()
+    assert (scores[200:205] > np.median(scores)).all()
+
+
+@each_density
+def test_it_finds_rows_like_the_labelled_ones(name):
+    fresh = orders(seed=3, odd=100)
+    assert roc_auc_score(np.arange(N) < 100, fitted(name).anomaly_score(fresh)) > 0.85
+
+
+@each_density
+@each_selection
+def test_columns_and_remainder_add_up_to_the_score(name, selection):
+    detector, table = fitted(name, selection), strange_orders()
+    explanation, score = detector.explain(table), detector.anomaly_score(table)
+    total = explanation.contributions.sum(1) + explanation.remainder
+    np.testing.assert_allclose(total, score - explanation.baseline, rtol=1e-12, atol=1e-6)
+    assert explanation.remainder_name == DENSITIES[name].remainder
+    assert explanation.meaning == DENSITIES[name].meaning
+    if explanation.remainder_name == "(none)":
+        assert not explanation.remainder.any()
+    lines = explanation.to_arrow().to_pandas()
+    n_remainders = (lines["column"] == explanation.remainder_name).sum()
+    assert n_remainders == (explanation.remainder != 0).sum()
+
+
+@each_density
+def test_a_planted_corruption_is_the_first_reason(name):
+    table = orders(20, seed=4, gaps=0).assign(price=-300.0)
+    explanation = fitted(name).explain(table)
+    first = [explanation.top(row, 1)[0].column for row in range(20)]
+    assert first.count("price") >= 18
+
+
+@each_density
+@each_selection
+def test_a_saved_detector_says_the_same_bit_for_bit(name, selection, tmp_path):
+    detector, table = fitted(name, selection), strange_orders()
+    detector.save(tmp_path / "model.fewlier")
+    loaded = AnomalyDetector.load(tmp_path / "model.fewlier")
+    np.testing.assert_array_equal(loaded.anomaly_score(table), detector.anomaly_score(table))
+    one, other = loaded.explain(table), detector.explain(table)
+    np.testing.assert_array_equal(one.contributions, other.contributions)
+    np.testing.assert_array_equal(one.remainder, other.remainder)
+    assert loaded.get_params() == detector.get_params()
+    assert loaded.summary_ == detector.summary_
+    loaded.save(tmp_path / "again.fewlier")
+    again = (tmp_path / "again.fewlier").read_bytes()
+    assert again == (tmp_path / "model.fewlier").read_bytes()
+
+
+@each_density
+@each_selection
+def test_a_row_scores_the_same_alone_in_any_batch_and_across_chunks(name, selection):
+    detector, n = fitted(name, selection), CHUNK["cpu"] + 17
+    table = orders(n, seed=5)
+    scores, explanation = detector.anomaly_score(table), detector.explain(table)
+    order = np.random.default_rng(0).permutation(n)
+    np.testing.assert_array_equal(detector.anomaly_score(table.iloc[order]), scores[order])
+    for rows in ([7], [n - 1, 3], range(40, 60)):
+        part = table.iloc[list(rows)]
+        np.testing.assert_array_equal(detector.anomaly_score(part), scores[list(rows)])
+        contributions = detector.explain(part).contributions
+        np.testing.assert_array_equal(contributions, explanation.contributions[list(rows)])
+
+
+@each_density
+def test_the_same_seed_gives_the_same_scores(name):
+    table = orders(120, odd=4)
+    one, other = (quick(name, max_epochs=3).fit(table, np.arange(120) < 4) for _ in range(2))
+    np.testing.assert_array_equal(one.anomaly_score(table), other.anomaly_score(table))
+    changed = clone(one).set_params(random_state=1).fit(table, np.arange(120) < 4)
+    assert (changed.anomaly_score(table) != one.anomaly_score(table)).any()
+
+
+@each_density
+@pytest.mark.parametrize("column", ["weight", "city", "delay"])
+def test_one_column_is_enough(name, column):
+    table = orders(100, gaps=0.0)[[column]]
+    detector = quick(name, max_epochs=3).fit(table, np.arange(100) < 4)
+    explanation = detector.explain(table)
+    np.testing.assert_allclose(explanation.score, detector.anomaly_score(table), atol=1e-6)
+
+
+@each_density
+@each_selection
+@pytest.mark.parametrize("n_labels", [0, 1, 2])
+def test_it_fits_with_few_labels_or_none(name, selection, n_labels):
+    table = orders(100)
+    detector = quick(name, selection, max_epochs=3).fit(table, np.arange(100) < n_labels)
+    assert np.isfinite(detector.anomaly_score(table)).all()
+
+
+@each_density
+def test_leaving_out_all_cells_is_no_way_to_look_normal(name):
+    detector = quick(name, "average", lambdas=(0,)).fit(orders(gaps=0.3))
+    normal = detector.anomaly_score(orders(seed=1, gaps=0.3))
+    (empty,) = detector.anomaly_score(orders(1).astype(object).mask(np.ones((1, 6), bool), None))
+    assert empty > np.quantile(normal, 0.3)
+
+
+@each_density
+def test_only_densities_speak_of_nats_and_have_a_log_density(name):
+    detector, table = fitted(name, "best"), orders(50, seed=6)
+    assert fitted(name).score_unit_ == "standard units"
+    if DENSITIES[name].is_probabilistic:
+        assert detector.score_unit_ == "nats"
+        np.testing.assert_allclose(detector.score_samples(table), -detector.anomaly_score(table))
+        return
+    assert detector.score_unit_ == detector.explain(table).unit == "reconstruction error"
+    assert "nats" not in str(detector.summary_)
+    for model in (detector, fitted(name)):
+        with pytest.raises(UserError, match="must have a density; got a reconstruction error"):
+            model.score_samples(table)
+
+
+@each_density
+def test_without_labels_the_summary_names_what_chose_the_epoch(name):
+    detector = quick(name, max_epochs=2).fit(orders(100))
+    expected = "likelihood" if DENSITIES[name].is_probabilistic else "reconstruction"
+    assert detector.summary_.criterion == expected
+    assert f"validation  {expected} " in str(detector.summary_)
+
+
+@each_density
+def test_a_fitted_detector_can_be_copied(name):
+    detector, table = fitted(name), orders(20)
+    copied = copy.deepcopy(detector)
+    np.testing.assert_array_equal(copied.anomaly_score(table), detector.anomaly_score(table))
+
+
+@each_density
+def test_hidden_layers_are_the_densitys_own_unless_given(name):
+    table = orders(60)
+    assert AnomalyDetector().hidden is None
+    own = quick(name, hidden=None, max_epochs=1, lambdas=(0,)).fit(table)
+    assert own.model_.density.architecture.hidden == DENSITIES[name].default_hidden
+    given = quick(name, hidden=[7, 5], max_epochs=1, lambdas=(0,)).fit(table)
+    assert given.model_.density.architecture.hidden == (7, 5)
+
+
+@pytest.mark.gpu
+@each_density
+def test_a_gpu_gives_what_a_cpu_gives(name):
+    table = orders(120, odd=4)
+    labels = np.arange(120) < 4
+    scores = [
+        quick(name, device=device, max_epochs=2).fit(table, labels).anomaly_score(table)
+        for device in ("cpu", "cuda")
+    ]
+    np.testing.assert_allclose(*scores, rtol=0.05, atol=0.05)
