@@ -14,30 +14,26 @@ table train as one stack.
 """
 
 import argparse
-import csv
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import average_precision_score, roc_auc_score
 
-from fewlier import AnomalyDetector
-from fewlier.fitting import fit_models
-from fewlier.model import FittedModel
-from fewlier.parameters import read_recipe, read_schema
-from fewlier.planning import Plan, make_plan
+from benchmarks.grid import (
+    MEASURES,
+    MIN_TEST_ANOMALIES,
+    TOO_FEW,
+    Split,
+    append,
+    load,
+    measure,
+    read,
+    table_paths,
+)
 from fewlier.table import Table
 
-FIELDS = [
-    *("table", "variant", "labels", "split", "auc", "average_precision", "seconds"),
-    *("rows_per_second", "reason"),
-]
-MAX_ROWS = 12_000
-MIN_TEST_ANOMALIES = 3
-SPEED_ROWS = 8192
+FIELDS = ["table", "variant", "labels", "split", *MEASURES]
 
 
 @dataclass(frozen=True)
@@ -75,14 +71,6 @@ VARIANTS = {
 }
 
 
-def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Read a table, cut at random to `MAX_ROWS`."""
-    with np.load(path) as archive:
-        X, y = archive["X"], archive["y"]
-    rows = np.random.default_rng(0).permutation(len(X))[:MAX_ROWS] if len(X) > MAX_ROWS else ...
-    return X[rows], y[rows]
-
-
 def altered(X: np.ndarray, variant: Variant) -> Table:
     """Turn integer columns into text and remove cells, as the variant asks."""
     gone = np.random.default_rng(1).random(X.shape) < variant.missing
@@ -95,74 +83,21 @@ def altered(X: np.ndarray, variant: Variant) -> Table:
     return Table(cells)
 
 
-def split(y: np.ndarray, n_labels: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows given to the detector and the rows to test on; nested in the labels."""
+def split(y: np.ndarray, n_labels: int, number: int) -> Split:
+    """Draw a split; those of one number are nested in the labels."""
     rng = np.random.default_rng(1000 + number)
     normals = rng.permutation(np.flatnonzero(y == 0))
     anomalies = rng.permutation(np.flatnonzero(y == 1))
-    given = round(0.9 * len(normals))
-    return (
-        np.concatenate([normals[:given], anomalies[:n_labels]]),
-        np.concatenate([normals[given:], anomalies[n_labels:]]),
-    )
-
-
-def evaluate(
-    table: Table, y: np.ndarray, variant: Variant, n_labels: int, splits: list[int]
-) -> Iterator[dict[str, Any]]:
-    """Fit all splits as one stack and yield a row for each."""
-    parameters = AnomalyDetector(**variant.parameters).get_params()
-    recipe = read_recipe(parameters)
-    schema = read_schema(parameters, table)
-    matched = schema.match(table)
-    plans: list[Plan] = []
-    for number in splits:
-        given, _ = split(y, n_labels, number)
-        plans.append(make_plan(schema, matched.take(given), y[given], recipe.selection, number))
-    started = time.perf_counter()
-    models = [model for group in same_layout(plans) for model, _ in fit_models(group, recipe)]
-    seconds = (time.perf_counter() - started) / len(plans)
-    for number, model in zip(splits, models, strict=True):
-        _, test = split(y, n_labels, number)
-        scores = model.score(model.encode(matched.take(test)))
-        yield {
-            "split": number,
-            "auc": f"{roc_auc_score(y[test], scores):.6f}",
-            "average_precision": f"{average_precision_score(y[test], scores):.6f}",
-            "seconds": f"{seconds:.2f}",
-            "rows_per_second": f"{scoring_speed(model, matched.take(test)):.0f}",
-        }
-
-
-def scoring_speed(model: FittedModel, table: Table) -> float:
-    """Return rows scored per second; rows are repeated, since chunks are padded to one size."""
-    encoded = model.encode(table.take(np.resize(np.arange(table.n_rows), SPEED_ROWS)))
-    started = time.perf_counter()
-    model.score(encoded)
-    return len(encoded) / (time.perf_counter() - started)
-
-
-def same_layout(plans: list[Plan]) -> list[list[Plan]]:
-    """Keep plans together while their columns have the same levels and may miss the same cells."""
-    groups: list[list[Plan]] = []
-    for plan in plans:
-        last = groups[-1][-1].encoder if groups else None
-        if last is not None and np.array_equal(last.missable, plan.encoder.missable):
-            groups[-1].append(plan)
-        else:
-            groups.append([plan])
-    return groups
+    n_given = round(0.9 * len(normals))
+    given = np.concatenate([normals[:n_given], anomalies[:n_labels]])
+    test = np.concatenate([normals[n_given:], anomalies[n_labels:]])
+    return Split(number, given, y[given], test)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Compute the rows that are not in the file yet."""
     done = {(r["table"], r["variant"], r["labels"], r["split"]) for r in read(arguments.out)}
-    paths = [
-        p
-        for p in sorted(arguments.data.glob("*.npz"))
-        if p.stem in arguments.tables or not arguments.tables
-    ]
-    for path in paths:
+    for path in table_paths(arguments.data, arguments.tables):
         X, y = load(path)
         for name in arguments.variants:
             table = altered(X, VARIANTS[name])
@@ -173,35 +108,12 @@ def run(arguments: argparse.Namespace) -> None:
                     continue
                 common = dict(zip(FIELDS, key, strict=False))
                 if (y == 1).sum() - n_labels < MIN_TEST_ANOMALIES:
-                    reason = f"fewer than {MIN_TEST_ANOMALIES} test anomalies"
-                    append(
-                        arguments.out, [{**common, "split": s, "reason": reason} for s in splits]
-                    )
-                    continue
-                rows = evaluate(table, y, VARIANTS[name], n_labels, splits)
-                append(arguments.out, [{**common, **row} for row in rows])
+                    rows = [{"split": s, "reason": TOO_FEW} for s in splits]
+                else:
+                    drawn = [split(y, n_labels, s) for s in splits]
+                    rows = list(measure(table, y, VARIANTS[name].parameters, drawn))
+                append(arguments.out, FIELDS, [{**common, **row} for row in rows])
                 print(*key, flush=True)
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    """Read the rows computed so far."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Add rows; a new file, and one that lacks some of the fields, gets its header."""
-    before = read(path)
-    is_current = bool(before) and list(before[0]) == FIELDS
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a" if is_current else "w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if not is_current:
-            writer.writeheader()
-            writer.writerows(before)
-        writer.writerows(rows)
 
 
 def show(arguments: argparse.Namespace) -> None:

@@ -51,6 +51,31 @@ def test_a_threshold_is_one_of_the_held_back_scores_and_falls_as_the_rate_rises(
     assert threshold <= calibration.at_false_alarm_rate(rate / 2 or rate).threshold
 
 
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.1])
+@pytest.mark.parametrize("rate", [0.02, 0.1])
+@pytest.mark.parametrize("shift", [0.0, 1.0, 5.0])
+def test_hidden_anomalies_among_the_held_back_rows_only_make_alarms_rarer(share, rate, shift):
+    rng, n, alarms = np.random.default_rng(0), 200, []
+    for _ in range(1000):
+        held_back = rng.normal(size=n) + shift * (rng.random(n) < share)
+        threshold = calibrated(held_back).at_false_alarm_rate(rate).threshold
+        alarms.append(stats.norm.sf(threshold))
+    # Five standard errors of the mean of so many draws.
+    assert np.mean(alarms) <= rate + 5 * np.std(alarms) / np.sqrt(len(alarms))
+
+
+@given(normals=score_lists, hidden=score_lists, scores=score_lists)
+def test_hidden_anomalies_above_a_score_raise_its_p_value_and_others_bound_it(
+    normals, hidden, scores
+):
+    score = np.array(scores[:1])
+    clean, mixed = (calibrated(rows).p_value(score) for rows in (normals, normals + hidden))
+    if min(hidden) >= score[0]:
+        assert mixed >= clean
+    share = len(hidden) / (len(normals) + len(hidden) + 1)
+    assert mixed >= (1 - share) * clean * (1 - 1e-12)
+
+
 @pytest.mark.parametrize(("n_normals", "smallest"), [(1, 1 / 2), (19, 1 / 20), (99, 1 / 100)])
 def test_n_normals_vouch_for_a_rate_of_one_in_n_plus_one(n_normals, smallest):
     calibration = calibrated(np.arange(n_normals))

@@ -493,7 +493,9 @@ def test_labels_on_every_row_need_no_note(selection):
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_without_a_labelled_anomaly_the_notes_say_that_it_is_a_density_of_normals(selection):
     unlabelled, density = notes_of(None, selection=selection)
-    assert unlabelled == "300 unlabelled rows train as normal rows."
+    assert unlabelled.startswith("300 unlabelled rows train as normal rows, those far less likely")
+    plain = "300 unlabelled rows train as normal rows."
+    assert notes_of(None, selection=selection, unlabelled="normal") == (plain, density)
     assert density.startswith("No labelled anomaly: a density of the normal rows alone")
     assert notes_of(np.zeros(N), selection=selection) == (density,)
 
@@ -511,7 +513,7 @@ def test_the_notes_say_when_labels_are_among_the_validation_rows_only():
     held, y = patients(100, seed=1), np.repeat([1, 0], [6, 94])
     fitted = small(max_epochs=3).fit(patients(), None, validation=(held, y))
     unlabelled, note = fitted.summary_.notes
-    assert unlabelled == f"{N} unlabelled rows train as normal rows."
+    assert unlabelled.startswith(f"{N} unlabelled rows train as normal rows, those far less")
     assert note.startswith("No labelled anomaly is left to train on")
 
 
@@ -526,13 +528,63 @@ def test_labels_make_their_like_stand_out():
     assert six_auc > 0.9
 
 
+def with_a_hidden_cluster(seed=0, n=270):
+    """Return 300 rows, the last 30 of them anomalies that lie together, and which those are."""
+    rng = np.random.default_rng(seed)
+    cluster = rng.normal([4, -4, 4, 0], 0.3, size=(300 - n, 4))
+    return np.concatenate([rng.normal(size=(n, 4)), cluster]), np.arange(300) >= n
+
+
+def hidden_cluster_scores(y=None, **changes):
+    X, _ = with_a_hidden_cluster()
+    sizes = {"hidden": (32,), "n_orderings": 3, "n_masks": 3}
+    detector = small(**sizes, max_epochs=40, learning_rate=0.02, **changes)
+    return detector.fit(X, y), detector.anomaly_score(with_a_hidden_cluster(seed=1)[0])
+
+
+def test_a_cluster_of_hidden_anomalies_is_found_and_learned_where_taken_for_normal():
+    is_hidden = with_a_hidden_cluster()[1]
+    robust, scores = hidden_cluster_scores()
+    _, trusting_scores = hidden_cluster_scores(unlabelled="normal")
+    assert roc_auc_score(is_hidden, scores) > 0.99
+    assert roc_auc_score(is_hidden, trusting_scores) < 0.9
+    assert scores[is_hidden].min() > 2 * np.median(trusting_scores[is_hidden])
+    note = robust.summary_.notes[0]
+    share = float(note.rpartition("about ")[2].partition("%")[0])
+    assert 5 < share < 15
+
+
+def test_without_y_rows_are_protected_as_unlabelled_ones_are():
+    y = np.full(300, np.nan)
+    np.testing.assert_array_equal(hidden_cluster_scores()[1], hidden_cluster_scores(y)[1])
+
+
+def test_labelled_normals_train_the_same_whatever_unlabelled_rows_would():
+    scores = [
+        small(max_epochs=3, unlabelled=unlabelled).fit(patients(), LABELS).anomaly_score(patients())
+        for unlabelled in ("robust", "normal")
+    ]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_the_guarantee_says_when_hidden_anomalies_may_be_behind_it():
+    table, y = patients(), LABELS.astype(float)
+    told = [small(max_epochs=1).fit(table, y)]
+    y[-250:] = np.nan
+    told += [small(max_epochs=1, unlabelled=u).fit(table, y) for u in ("robust", "normal")]
+    y[-250:-200] = 0  # a third of the rows: enough to calibrate alone
+    told.append(small(max_epochs=1).fit(table, y))
+    texts = [fitted.model_.calibration.guarantee for fitted in told]
+    assert ["alarms rarer" in text for text in texts] == [False, True, False, False]
+
+
 def test_unlabelled_rows_train_as_normal_rows_whichever_way_they_are_written():
     table = patients()
     scores = []
     for unlabelled in (0, -1, np.nan, None):
         y = LABELS.astype(object)
         y[-100:] = unlabelled
-        fitted = small(max_epochs=3).fit(table, y)
+        fitted = small(max_epochs=3, unlabelled="normal").fit(table, y)
         scores.append(fitted.anomaly_score(table))
         counts = [fitted.summary_.n_normal, fitted.summary_.n_anomaly, fitted.summary_.n_unlabelled]
         assert counts == ([294, 6, 0] if unlabelled == 0 else [194, 6, 100])

@@ -19,10 +19,11 @@ MANY = round(ENOUGH_CALIBRATION / CALIBRATION_SHARE)
 sizes = st.integers(N_ROLES, 300) | st.just(MANY) | st.just(MANY + 777)
 
 
-def split(n_normals, n_anomalies, n_folds=2, seed=0):
-    """Folds of normals counted from 0 and anomalies counted from a million."""
+def split(n_normals, n_anomalies, n_folds=2, seed=0, n_doubtful=0):
+    """Folds of normals counted from 0, the first doubtful, and anomalies from a million."""
     normals, anomalies = np.arange(n_normals), 10**6 + np.arange(n_anomalies)
-    return make_folds(normals, anomalies, n_folds, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return make_folds(normals, anomalies, n_folds, rng, np.arange(n_doubtful))
 
 
 def roles(fold):
@@ -35,10 +36,15 @@ def roles(fold):
     ]
 
 
-@given(n_normals=sizes, n_anomalies=st.integers(0, 30), n_folds=st.integers(1, 6))
+@given(
+    n_normals=sizes,
+    n_anomalies=st.integers(0, 30),
+    n_folds=st.integers(1, 6),
+    doubtful=st.floats(0, 1),
+)
 @examples(max_examples=50)
-def test_every_row_of_a_fold_has_one_role(n_normals, n_anomalies, n_folds):
-    folds = split(n_normals, n_anomalies, n_folds)
+def test_every_row_of_a_fold_has_one_role(n_normals, n_anomalies, n_folds, doubtful):
+    folds = split(n_normals, n_anomalies, n_folds, n_doubtful=int(doubtful * n_normals))
     assert len(folds) == n_folds
     everything = [*range(n_normals), *range(10**6, 10**6 + n_anomalies)]
     for fold in folds:
@@ -60,6 +66,27 @@ def test_the_shares_are_those_stated(n_normals):
     for fold in split(n_normals, 4):
         assert len(fold.validation_normals) == VALIDATION_SHARE * n_normals
         assert len(fold.calibration) == CALIBRATION_SHARE * n_normals
+
+
+@pytest.mark.parametrize("n_normals", [100, MANY])
+@pytest.mark.parametrize("n_folds", [1, 2])
+def test_labelled_normals_in_number_calibrate_alone(n_normals, n_folds):
+    n_labelled = round(2 * n_folds * CALIBRATION_SHARE * n_normals)
+    n_doubtful = n_normals - n_labelled
+    for fold in split(n_normals, 4, n_folds, n_doubtful=n_doubtful):
+        assert fold.calibration.min() >= n_doubtful
+        assert fold.normals.min() < n_doubtful
+
+
+def test_too_few_labelled_normals_calibrate_together_with_the_others():
+    for fold in split(1000, 4, n_doubtful=950):
+        assert fold.calibration.min() < 950
+
+
+def test_where_all_or_none_are_doubtful_the_folds_are_the_same():
+    first, second = split(500, 4), split(500, 4, n_doubtful=500)
+    for one, other in zip(first, second, strict=True):
+        assert [r.tolist() for r in roles(one)] == [r.tolist() for r in roles(other)]
 
 
 @given(n_anomalies=st.integers(2, 40))

@@ -14,7 +14,7 @@ LAYERS = [  # bottom to top; a layer imports only from those before it
     {"table", "archive"},
     {"manifest", "nn"},
     {"conditionals"},
-    {"densities", "objective", "sampling"},
+    {"densities", "objective", "sampling", "trust"},
     {"training"},
     {"folds", "selection", "calibration"},
     {"planning", "model"},

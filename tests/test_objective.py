@@ -34,6 +34,37 @@ def test_the_objective_is_that_of_the_paper(normal, anomaly, lam):
     assert value(normal, anomaly, lam) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
+@given(rows=st.lists(st.tuples(st.floats(-5, 5), st.floats(0.01, 1)), min_size=1, max_size=6))
+def test_rows_that_are_trusted_less_count_less_in_the_likelihood_alone(rows):
+    normal, trusted = np.array(rows).T
+    anomaly, lam = np.array([-1.0, 2.0]), 3.0
+    pairs = 1 / (1 + np.exp(anomaly[:, None] - normal))
+    expected = np.average(normal, weights=trusted) + lam * pairs.mean()
+    weights = torch.ones(len(normal)), torch.ones(2)
+    found = objective(tensor(normal), tensor(anomaly), *weights, tensor(lam), tensor(trusted))
+    assert float(found) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@given(normal=log_ps, hidden=log_ps, anomaly=log_ps)
+def test_the_auc_against_a_contaminated_pool_is_linear_in_that_against_normals(
+    normal, hidden, anomaly
+):
+    def auc(rows):
+        gap = likelihood_gap(tensor(rows), tensor(anomaly))
+        return float(pair_mean(gap.sigmoid(), torch.ones(len(rows)), torch.ones(len(anomaly))))
+
+    share = len(hidden) / (len(normal) + len(hidden))
+    expected = (1 - share) * auc(normal) + share * auc(hidden)
+    assert auc(normal + hidden) == pytest.approx(expected, abs=1e-6)
+
+
+@given(anomaly=log_ps)
+def test_anomalies_against_their_like_have_an_auc_of_a_half(anomaly):
+    gap = likelihood_gap(tensor(anomaly), tensor(anomaly))
+    weights = torch.ones(len(anomaly), dtype=torch.float64)
+    assert float(pair_mean(gap.sigmoid(), weights, weights)) == pytest.approx(1 / 2)
+
+
 @given(normal=log_ps, anomaly=log_ps)
 def test_without_lambda_it_is_the_mean_log_likelihood(normal, anomaly):
     assert value(normal, anomaly, 0.0) == float(tensor(normal).mean())

@@ -193,6 +193,7 @@ def test_the_golden_file_of_each_version_loads_and_scores_as_recorded(version):
     np.testing.assert_allclose(scores, expected["scores"], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(loaded.explain(table).score, scores, rtol=1e-12, atol=1e-6)
     assert loaded.threshold_ == expected["threshold"]
+    assert loaded.unlabelled == "robust"  # a parameter younger than the file
 
 
 def test_a_file_of_version_1_is_written_anew_as_version_2_with_the_same_scores(tmp_path):
@@ -284,6 +285,7 @@ IN_EXTRA = {
     "hidden": (("parameters", "hidden"), 8, "'hidden' is no list"),
     "density": (("parameters", "density"), [], "'density' is no text"),
     "selection": (("parameters", "selection"), "worst", "'average' or 'best'"),
+    "unlabelled": (("parameters", "unlabelled"), "odd", "'robust' or 'normal'"),
     "device": (("parameters", "device"), ["cpu"], "'device' is unknown"),
     "flow": (("parameters", "flow"), "rnvp", "'flow' parameter"),
     "samples": (("parameters", "n_samples"), 0, "'n_samples' parameter"),

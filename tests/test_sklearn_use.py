@@ -239,6 +239,7 @@ def test_a_rate_below_what_the_normals_vouch_for_is_a_warning():
     [
         ("density", "flaw"),
         ("selection", "worst"),
+        ("unlabelled", "odd"),
         ("lambdas", ()),
         ("lambdas", 10),
         ("lambdas", (0, -1)),

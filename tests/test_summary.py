@@ -45,7 +45,10 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     kinds = "1 real (size); 1 count as category (orders); 1 category (city)"
     assert lines["columns"] == kinds
     assert lines["threshold"] == f"{detector.threshold_:.3f} {detector.score_unit_}"
-    assert lines["note"] == "50 unlabelled rows train as normal rows."
+    assert lines["note"].startswith(
+        "50 unlabelled rows train as normal rows, those far less likely"
+    )
+    assert lines["note"].endswith("% of them count less than half.")
     assert lines["validation"].startswith(
         {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
     )
@@ -79,6 +82,13 @@ def test_history_has_a_line_per_member(detector):
         assert line.n_anomalies == N_ANOMALIES / 2
         assert line.criterion_name == {"average": "smooth_auc", "best": "auc"}[detector.selection]
         assert 0 <= line.criterion <= 1
+
+
+def test_history_says_how_many_unlabelled_rows_a_member_distrusts(detector):
+    assert all(0 <= line.distrusted <= 1 for line in detector.history_)
+    trusting = fit(unlabelled="normal")
+    assert {line.distrusted for line in trusting.history_} == {None}
+    assert trusting.summary_.notes == ("50 unlabelled rows train as normal rows.",)
 
 
 def test_history_keeps_the_curve_and_the_best_epoch_of_each_member(detector):

@@ -49,8 +49,14 @@ def member(lam=1, seed=0, normals=100, anomalies=(0, 1, 2), validation_anomalies
     return Member(float(lam), seed, np.arange(normals), first, validation, second)
 
 
-def run(members, settings=QUICK, frame=None, name="made"):
-    return train(*density_and_rows(frame, name=name), members, settings)
+def run(members, settings=QUICK, frame=None, name="made", **changes):
+    return train(*density_and_rows(frame, name=name), members, settings, **changes)
+
+
+# Of the rows of `table`, every other normal is unlabelled.
+DOUBTFUL = (torch.arange(N_NORMALS + N_ANOMALIES) % 2 == 0) & (
+    torch.arange(N_NORMALS + N_ANOMALIES) < N_NORMALS
+)
 
 
 def assert_same(found, expected, tolerance=0.0):
@@ -85,6 +91,21 @@ def test_a_member_comes_out_of_a_stack_as_if_trained_alone(patience, name):
     members = motley_members()
     for together, one in zip(run(members, settings, name=name), members, strict=True):
         assert_same(together, run([one], settings, name=name)[0], tolerance=1e-5)
+
+
+def test_with_unlabelled_rows_too_a_member_comes_out_of_a_stack_as_if_trained_alone():
+    members, settings = motley_members(), replace(QUICK, patience=2)
+    for together, one in zip(run(members, settings, doubtful=DOUBTFUL), members, strict=True):
+        assert_same(together, run([one], settings, doubtful=DOUBTFUL)[0], tolerance=1e-5)
+
+
+def test_unlabelled_rows_make_a_difference_and_labelled_normals_none():
+    members = [member(lam=0, validation_anomalies=[]), member(lam=10)]
+    plain, doubted = run(members), run(members, doubtful=DOUBTFUL)
+    for one, same in zip(plain, run(members, doubtful=torch.zeros_like(DOUBTFUL)), strict=True):
+        assert_same(same, one)
+    for one, other in zip(plain, doubted, strict=True):
+        assert any(not torch.equal(p, other.parameters[n]) for n, p in one.parameters.items())
 
 
 def test_members_that_leave_early_do_not_disturb_those_that_stay():

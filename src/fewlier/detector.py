@@ -27,6 +27,7 @@ from fewlier.summary import summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.labels import read_labels
 from fewlier.training import OnEpoch, no_news
+from fewlier.trust import Unlabelled
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,6 +60,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         labels) and averages them: best where labels are few. "best" is the paper's rule, the
         lambda and epoch of highest validation AUC, and its score is exactly -log p(x) where the
         density is exact.
+    unlabelled : {"robust", "normal"}
+        What to make of rows without a label, all of them where y is None. "robust": anomalies may
+        be hidden among them, so that those far less likely than the rest count less and less in
+        training, and some are left out of validation. "normal": they are normal rows.
     lambdas : sequence of float
         Weights of the ranking term to train with.
     n_components : int
@@ -122,6 +127,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         conditionals: Mapping[str, str] | None = None,
         density: str = "made",
         selection: Selection = "average",
+        unlabelled: Unlabelled = "robust",
         lambdas: tuple[float, ...] = (0, 0.1, 1, 10, 100, 1e3, 1e4),
         n_components: int = 3,
         hidden: tuple[int, ...] | None = None,
@@ -143,6 +149,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self.conditionals = conditionals
         self.density = density
         self.selection = selection
+        self.unlabelled = unlabelled
         self.lambdas = lambdas
         self.n_components = n_components
         self.hidden = hidden
@@ -190,10 +197,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         schema = read_schema(parameters, table)
         training = schema.match(table), labels
         if validation is None:
-            plan = make_plan(schema, *training, recipe.selection, seed)
+            plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
         else:
             held = _read_validation(validation, schema)
-            plan = plan_with_validation(schema, training, held, seed)
+            plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
         ((model, history),) = fit_models([plan], recipe, on_epoch)
         self._plan = plan
         self.history_ = history

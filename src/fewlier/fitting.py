@@ -8,6 +8,8 @@ from typing import Literal, final
 import numpy as np
 import numpy.typing as npt
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors, Rows
@@ -36,9 +38,12 @@ from fewlier.training import (
     train,
     validation_normals,
 )
+from fewlier.trust import Unlabelled, trimmed, trust
 
 # Training rows whose scores stand for all of them: anchors, and thresholds by contamination.
 SAMPLE = 2000
+# Unlabelled training rows that say how many of them a member distrusts.
+DOUBT_SAMPLE = 500
 
 
 CriterionName = Literal["auc", "smooth_auc", "likelihood", "reconstruction"]
@@ -55,6 +60,7 @@ class Recipe:
     n_components: int
     architecture: Architecture
     settings: Settings
+    unlabelled: Unlabelled
     device: torch.device
 
 
@@ -66,6 +72,8 @@ class MemberHistory:
     `curve` is its validation criterion after each epoch, with a few passes; `criterion` is that of
     the best epoch with all passes: `auc` or `smooth_auc`, or where no anomaly was held back the
     mean of validation normals: log p, `likelihood`, or minus their error, `reconstruction`.
+    `distrusted` is the share of its unlabelled training rows that, by its log p, count less than
+    half in the likelihood; None where there are none or all count fully.
     """
 
     lam: float
@@ -76,6 +84,7 @@ class MemberHistory:
     best_epoch: int
     criterion_name: CriterionName
     criterion: float
+    distrusted: float | None
     weight: float
     status: Literal["kept", "left out", "diverged"]
 
@@ -92,6 +101,7 @@ class _Candidate:
     centre: npt.NDArray[np.float64]
     scale: float
     criterion: float
+    distrusted: float | None
 
 
 def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
@@ -122,7 +132,9 @@ def fit_models(
         for start, group in zip(starts, members, strict=True)
         for _, member in group
     ]
-    trained = iter(train(density, rows, flat, recipe.settings, on_epoch))
+    doubtful = np.concatenate([plan.doubtful for plan in plans])
+    doubts = torch.from_numpy(doubtful).to(recipe.device) if doubtful.any() else None
+    trained = iter(train(density, rows, flat, recipe.settings, on_epoch, doubts))
     return [
         _fitted(plan, density, [(fold, m, next(trained)) for fold, m in group], recipe)
         for plan, group in zip(plans, members, strict=True)
@@ -185,20 +197,30 @@ def _judged(
     plan: Plan, density: Density, fold: int, member: Member, trained: Trained, recipe: Recipe
 ) -> _Candidate:
     """Measure a member at its best epoch, with all passes, on its own fold's rows."""
-    device = recipe.device
 
     def rows(index: IntArray) -> Rows:
-        return Rows.of(plan.encoded.take(index), device)
+        return Rows.of(plan.encoded.take(index), recipe.device)
+
+    def terms(index: IntArray) -> Tensor:
+        return member_terms(density, trained.parameters, anchors, rows(index))
 
     # From rows that did not train: on those that did, cells cost less than on any other row.
-    validation = rows(validation_normals(member))
-    anchors = pass_anchors(density, trained.parameters, validation)
-    normal = member_terms(density, trained.parameters, anchors, validation)
-    anomaly = member_terms(density, trained.parameters, anchors, rows(member.validation_anomalies))
+    validation = validation_normals(member)
+    anchors = pass_anchors(density, trained.parameters, rows(validation))
+    normal = terms(validation)
     spread = float(total_cost(normal, recipe.selection).std())
-    log_p = [mean_over_passes(terms.double().sum(-1).T)[None] for terms in (normal, anomaly)]
-    weights = [torch.ones_like(x) for x in log_p]
-    value = criterion(log_p[0], log_p[1], weights[0], weights[1], name=recipe.settings.criterion)
+    log_p = _log_p(normal), _log_p(terms(member.validation_anomalies))
+    weights = torch.ones_like(log_p[0]), torch.ones_like(log_p[1])
+    doubtful = torch.from_numpy(plan.doubtful[validation])[None].to(recipe.device)
+    value = criterion(
+        *log_p,
+        *weights,
+        name=recipe.settings.criterion,
+        likelihood_weight=trimmed(log_p[0], weights[0], doubtful),
+    )
+    doubted = np.random.default_rng(member.seed).permutation(
+        member.normals[plan.doubtful[member.normals]]
+    )[:DOUBT_SAMPLE]
     return _Candidate(
         fold,
         member,
@@ -208,7 +230,18 @@ def _judged(
         # One row, or rows all alike, have no spread: the unit is then that of the cost.
         1.0 if spread < 1e-6 else spread,
         float(value),
+        _distrusted(_log_p(terms(doubted))) if len(doubted) else None,
     )
+
+
+def _log_p(terms: Float[Tensor, "o n d"]) -> Float[Tensor, "1 n"]:
+    return mean_over_passes(terms.double().sum(-1).T)[None]
+
+
+def _distrusted(log_p: Float[Tensor, "1 n"]) -> float:
+    """Return the share of unlabelled rows that count less than half."""
+    weight = trust(log_p, torch.ones_like(log_p), torch.ones_like(log_p, dtype=torch.bool))
+    return float((weight < 0.5).double().mean())
 
 
 def _weights(candidates: list[_Candidate], recipe: Recipe) -> npt.NDArray[np.float64]:
@@ -233,14 +266,14 @@ def _history(
     recipe: Recipe,
 ) -> tuple[MemberHistory, ...]:
     judged = {
-        id(c.trained): (c.criterion, float(weight))
+        id(c.trained): (c.criterion, c.distrusted, float(weight))
         for c, weight in zip(candidates, weights, strict=True)
     }
     has_density = DENSITIES[recipe.density].is_probabilistic
     without_anomalies: CriterionName = "likelihood" if has_density else "reconstruction"
     lines = []
     for fold, member, one in trained:
-        value, weight = judged.get(id(one), (math.nan, 0.0))
+        value, distrusted, weight = judged.get(id(one), (math.nan, None, 0.0))
         held_back = len(member.validation_anomalies)
         lines.append(
             MemberHistory(
@@ -252,6 +285,7 @@ def _history(
                 one.best_epoch,
                 recipe.settings.criterion if held_back else without_anomalies,
                 value,
+                distrusted,
                 weight,
                 "kept" if weight else "left out" if id(one) in judged else "diverged",
             )

@@ -15,6 +15,8 @@ N_ROLES = 3
 # With at least so many to hold back, all folds hold back the same ones: no member has seen them.
 ENOUGH_CALIBRATION = 200
 
+NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
+
 
 @final
 @dataclass(frozen=True)
@@ -29,7 +31,11 @@ class Fold:
 
 
 def make_folds(
-    normals: IntArray, anomalies: IntArray, n_folds: int, rng: np.random.Generator
+    normals: IntArray,
+    anomalies: IntArray,
+    n_folds: int,
+    rng: np.random.Generator,
+    doubtful: IntArray = NO_ROWS,
 ) -> list[Fold]:
     """Split the rows of a fit `n_folds` times.
 
@@ -37,12 +43,19 @@ def make_folds(
     every anomaly does both (cross-fitting). A single anomaly cannot be split: it trains both of
     two folds, or validates a single one. Few normals: each fold holds back its own, and a row is
     calibrated by the folds that never saw it. Many: all folds hold back the same.
+
+    `doubtful` names those of the normals that may be hidden anomalies. Where there are others in
+    number, none of the doubtful calibrates.
     """
     normals, anomalies = rng.permutation(normals), rng.permutation(anomalies)
     n_validation = max(1, round(VALIDATION_SHARE * len(normals)))
     n_calibration = max(1, round(CALIBRATION_SHARE * len(normals)))
+    is_common = n_calibration >= ENOUGH_CALIBRATION
+    width = n_validation + n_calibration
+    starts = [0] if is_common else [fold * width + n_validation for fold in range(n_folds)]
+    normals = _certain_first(normals, doubtful, np.add.outer(starts, np.arange(n_calibration)))
     common = normals[:0]
-    if n_calibration >= ENOUGH_CALIBRATION:
+    if is_common:
         common, normals = np.split(normals, [n_calibration])
         n_calibration = 0
     folds = []
@@ -54,6 +67,19 @@ def make_folds(
             validation = own = training = normals
         folds.append(Fold(training, train, validation, validate, np.concatenate([common, own])))
     return folds
+
+
+def _certain_first(normals: IntArray, doubtful: IntArray, places: IntArray) -> IntArray:
+    """Put normals that are not doubtful at the places, if they are twice as many as those."""
+    places = np.unique(places % len(normals))
+    certain = np.flatnonzero(~np.isin(normals, doubtful))
+    if not len(doubtful) or len(certain) < 2 * len(places):
+        return normals
+    chosen = certain[: len(places)]
+    others = np.delete(np.arange(len(normals)), places)
+    reordered = np.empty_like(normals)
+    reordered[places], reordered[others] = normals[chosen], np.delete(normals, chosen)
+    return reordered
 
 
 def _split_anomalies(anomalies: IntArray, fold: int, n_folds: int) -> tuple[IntArray, IntArray]:

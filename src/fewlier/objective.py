@@ -20,6 +20,12 @@ def pair_mean(
     return (over_normals * anomaly_weight).sum(-1) / torch.where(total > 0, total, 1)
 
 
+def mean_log_p(normal: Float[Tensor, "*m n"], weight: Float[Tensor, "*m n"]) -> Float[Tensor, "*m"]:
+    """Return the weighted mean of log p; zero where no row counts."""
+    total = weight.sum(-1)
+    return (normal * weight).sum(-1) / torch.where(total > 0, total, 1)
+
+
 def likelihood_gap(
     normal: Float[Tensor, "*m n"], anomaly: Float[Tensor, "*m a"]
 ) -> Float[Tensor, "*m a n"]:
@@ -33,11 +39,16 @@ def objective(
     normal_weight: Float[Tensor, "*m n"],
     anomaly_weight: Float[Tensor, "*m a"],
     lam: Float[Tensor, "*m"],
+    likelihood_weight: Float[Tensor, "*m n"] | None = None,
 ) -> Float[Tensor, "*m"]:
     r"""Return L = mean log p(normal) + lambda * mean sigmoid(log p(normal) - log p(anomaly)).
 
     To be maximised; Iwata & Yamanaka (2019), Eq. 7. The second term is a smooth AUC. With
     lambda = 0 or without anomalies it is the log likelihood.
+
+    Unlabelled rows are among the normals. The first mean may weigh them by how far they are
+    trusted, L = sum w log p / sum w + ...; the second takes them as they are, because the AUC of
+    anomalies against a pool with hidden anomalies is linear in that against normals.
 
     Parameters
     ----------
@@ -47,8 +58,9 @@ def objective(
         1 for a row that counts, 0 for padding.
     lam : tensor (m,)
         Weight of the ranking term.
+    likelihood_weight : tensor (m, n) or None
+        Weights of the normals in the first mean, if other than in the second.
     """
-    total = normal_weight.sum(-1)
-    likelihood = (normal * normal_weight).sum(-1) / torch.where(total > 0, total, 1)
+    weight = normal_weight if likelihood_weight is None else likelihood_weight
     ranking = torch.sigmoid(likelihood_gap(normal, anomaly))
-    return likelihood + lam * pair_mean(ranking, normal_weight, anomaly_weight)
+    return mean_log_p(normal, weight) + lam * pair_mean(ranking, normal_weight, anomaly_weight)

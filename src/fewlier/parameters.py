@@ -27,9 +27,12 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     density, selection = parameters["density"], parameters["selection"]
     lambdas = _read_sequence("lambdas", parameters["lambdas"])
     patience, rate = parameters["patience"], parameters["learning_rate"]
+    unlabelled = parameters["unlabelled"]
     is_known = isinstance(density, str) and density in DENSITIES
     _check("density", density, is_known, f"one of {sorted(DENSITIES)}")
     _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
+    is_known = isinstance(unlabelled, str) and unlabelled in ("robust", "normal")
+    _check("unlabelled", unlabelled, is_known, "'robust' or 'normal'")
     are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
     _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
     for name in _COUNTS:
@@ -51,6 +54,7 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
             rate,
             "auc" if selection == "best" else "smooth_auc",
         ),
+        unlabelled,
         _read_device(parameters["device"]),
     )
 

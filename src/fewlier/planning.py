@@ -13,6 +13,7 @@ from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Schema, Table
 from fewlier.table.labels import ANOMALY, UNLABELLED
 from fewlier.training import Member
+from fewlier.trust import Unlabelled
 
 # Cross-fitting over two folds lets every labelled anomaly both train and validate.
 N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
@@ -20,6 +21,7 @@ N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
 EXACT = "exact: the normals behind it were held back from every member, epoch and weight"
 CROSSED = "approximate: each normal behind it was scored by the fold that never saw it"
 REUSED = "none: the normals behind it also chose the epochs"
+DOUBTED = "; unlabelled rows are among them, and anomalies hidden there make alarms rarer"
 
 Labels = npt.NDArray[np.int8]
 
@@ -30,12 +32,15 @@ class Plan:
     """One fit to be: its rows, how they are encoded and split, its seed, and what to say of it.
 
     The first `n_training` rows are those given to train on; validation rows that the user chose
-    follow. `guarantee` says what the thresholds and p-values of the fit promise.
+    follow. `doubtful` marks the rows that may be hidden anomalies: the unlabelled ones, unless
+    they are to be taken as normal. `guarantee` says what the thresholds and p-values of the fit
+    promise.
     """
 
     encoder: Encoder
     encoded: Encoded
     n_training: int
+    doubtful: npt.NDArray[np.bool_]
     folds: tuple[Fold, ...]
     seed: int
     guarantee: str
@@ -66,11 +71,18 @@ class Plan:
 
 
 def make_plan(
-    schema: Schema, table: Table, labels: Labels, selection: Selection, seed: int
+    schema: Schema,
+    table: Table,
+    labels: Labels,
+    selection: Selection,
+    seed: int,
+    unlabelled: Unlabelled = "robust",
 ) -> Plan:
     """Plan a fit that splits its own rows."""
     normals, anomalies = _by_label(labels)
-    folds = make_folds(normals, anomalies, N_FOLDS[selection], np.random.default_rng(seed))
+    doubtful = _doubtful(labels, unlabelled)
+    rng = np.random.default_rng(seed)
+    folds = make_folds(normals, anomalies, N_FOLDS[selection], rng, np.flatnonzero(doubtful))
     held_back = set.intersection(*(set(fold.calibration.tolist()) for fold in folds))
     used = np.concatenate([[*fold.normals, *fold.validation_normals] for fold in folds])
     seen = np.unique(used).astype(np.int64)
@@ -79,17 +91,24 @@ def make_plan(
         encoder,
         encoder.encode(table),
         table.n_rows,
+        doubtful,
         tuple(folds),
         seed,
-        _guarantee(folds, held_back),
-        tuple(_notes(labels, folds)),
+        _guarantee(folds, held_back, doubtful),
+        tuple(_notes(labels, folds, unlabelled)),
     )
 
 
-def _guarantee(folds: Sequence[Fold], held_back: set[int]) -> str:
+def _doubtful(labels: Labels, unlabelled: Unlabelled) -> npt.NDArray[np.bool_]:
+    is_unlabelled: npt.NDArray[np.bool_] = labels == UNLABELLED
+    return is_unlabelled if unlabelled == "robust" else np.zeros_like(is_unlabelled)
+
+
+def _guarantee(folds: Sequence[Fold], held_back: set[int], doubtful: npt.NDArray[np.bool_]) -> str:
     if any(len(np.intersect1d(fold.calibration, fold.validation_normals)) for fold in folds):
         return REUSED
-    return EXACT if held_back else CROSSED
+    is_doubted = any(doubtful[fold.calibration].any() for fold in folds)
+    return (EXACT if held_back else CROSSED) + (DOUBTED if is_doubted else "")
 
 
 def plan_with_validation(
@@ -97,6 +116,7 @@ def plan_with_validation(
     training: tuple[Table, Labels],
     validation: tuple[Table, Labels],
     seed: int,
+    unlabelled: Unlabelled = "robust",
 ) -> Plan:
     """Plan a fit whose validation rows the user has chosen: nothing is split off."""
     table, labels = training
@@ -106,8 +126,9 @@ def plan_with_validation(
     encoder = Encoder.fit(schema, table.take(normals))
     fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
     encoded = encoder.encode(table.followed_by(validation[0]))
-    notes = tuple(_notes(labels, [fold]))
-    return Plan(encoder, encoded, table.n_rows, (fold,), seed, REUSED, notes)
+    notes = tuple(_notes(labels, [fold], unlabelled))
+    doubtful = _doubtful(np.concatenate([labels, validation[1]]), unlabelled)
+    return Plan(encoder, encoded, table.n_rows, doubtful, (fold,), seed, REUSED, notes)
 
 
 def _by_label(
@@ -124,10 +145,11 @@ def _by_label(
     return normals, anomalies
 
 
-def _notes(labels: Labels, folds: Sequence[Fold]) -> list[str]:
+def _notes(labels: Labels, folds: Sequence[Fold], unlabelled: Unlabelled) -> list[str]:
     """Say what the labels made the fit do, beyond the usual."""
     notes = []
-    if n_unlabelled := int((labels == UNLABELLED).sum()):
+    n_unlabelled = int((labels == UNLABELLED).sum())
+    if n_unlabelled and unlabelled == "normal":
         notes.append(f"{n_unlabelled} unlabelled rows train as normal rows.")
     trains = any(len(fold.anomalies) for fold in folds)
     validates = any(len(fold.validation_anomalies) for fold in folds)

@@ -11,8 +11,8 @@ from fewlier.parameters import DEVICES, read_recipe
 from fewlier.summary import Summary, is_texts
 from fewlier.table.columns import fields_of
 
-# Parameters that files of version 1 do not name; their detectors had no use for them.
-_SINCE_VERSION_2 = ("latent", "n_samples", "flow", "n_transforms")
+# Parameters younger than some files; their detectors had no use for them.
+_LATER = ("unlabelled", "latent", "n_samples", "flow", "n_transforms")
 
 
 def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) -> Json:
@@ -31,7 +31,7 @@ def from_record(
 ) -> tuple[dict[str, Any], bool, Summary]:
     """Inverse of `to_record`; raises `FormatError` for what it cannot have written.
 
-    `defaults` are the detector's parameters, all of which the record must name but the newest.
+    `defaults` are those of the constructor; they stand in for parameters younger than the file.
     """
     try:
         names = ("parameters", "has_column_names", "summary")
@@ -48,7 +48,7 @@ def from_record(
 def _read_parameters(record: object, defaults: Mapping[str, Any]) -> dict[str, Any]:
     names = list(defaults)
     if isinstance(record, dict) and record:
-        record = {name: defaults[name] for name in _SINCE_VERSION_2} | record
+        record = {name: defaults[name] for name in _LATER} | record
     parameters = dict(zip(names, fields_of(record, "its parameters", names), strict=True))
     for name in ("lambdas", "hidden"):
         value = parameters[name]
@@ -56,7 +56,7 @@ def _read_parameters(record: object, defaults: Mapping[str, Any]) -> dict[str, A
             continue
         require(isinstance(value, list), f"{name!r} is no list.")
         parameters[name] = tuple(value)
-    for name in ("density", "selection", "flow"):
+    for name in ("density", "selection", "flow", "unlabelled"):
         require(isinstance(parameters[name], str), f"{name!r} is no text.")
     require(parameters["device"] in list(DEVICES), "'device' is unknown.")
     seed = parameters["random_state"]

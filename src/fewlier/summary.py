@@ -142,8 +142,21 @@ def summarise(
         unit=unit_of(model),
         passes_per_row=model.passes_per_row,
         seconds=seconds,
-        notes=(*notes, *_diverged(history)),
+        notes=(*_distrust(kept, int((labels == UNLABELLED).sum())), *notes, *_diverged(history)),
     )
+
+
+def _distrust(kept: Sequence["MemberHistory"], n_unlabelled: int) -> list[str]:
+    """Say how many of the unlabelled rows count less, where any might."""
+    shares = [(line.distrusted, line.weight) for line in kept if line.distrusted is not None]
+    if not shares:
+        return []
+    values, weights = zip(*shares, strict=True)
+    share = np.average(values, weights=weights)
+    return [
+        f"{n_unlabelled} unlabelled rows train as normal rows, those far less likely than the "
+        f"others with less weight: about {share:.1%} of them count less than half."
+    ]
 
 
 def _diverged(history: Sequence["MemberHistory"]) -> list[str]:

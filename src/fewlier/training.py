@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, final
 
 import numpy as np
@@ -13,8 +14,9 @@ from torch.func import functional_call
 from fewlier.conditionals.joint import Rows, Terms, anchors, row_terms
 from fewlier.densities.base import Density, mean_over_passes
 from fewlier.nn import denormals_as_zero
-from fewlier.objective import likelihood_gap, objective, pair_mean
+from fewlier.objective import likelihood_gap, mean_log_p, objective, pair_mean
 from fewlier.sampling import Batches, IntArray, Noise, Sample, n_steps, stacked_noise
+from fewlier.trust import fence_at, trimmed, trust
 
 # Rows and passes that judge an epoch; the kept epoch is judged again with all passes.
 MAX_VALIDATION_NORMALS = 2000
@@ -24,6 +26,7 @@ MAX_STACK_BYTES = 2**29
 
 Parameters = dict[str, Tensor]
 OnEpoch = Callable[[int, int], None]
+LikelihoodWeight = Callable[[Tensor, Tensor, Tensor], Tensor]
 Criterion = Literal["auc", "smooth_auc"]
 
 
@@ -81,6 +84,7 @@ def train(
     members: Sequence[Member],
     settings: Settings,
     on_epoch: OnEpoch = no_news,
+    doubtful: Bool[Tensor, " rows"] | None = None,
 ) -> list[Trained]:
     """Train every member from the same template; each comes out as if trained alone.
 
@@ -96,12 +100,14 @@ def train(
         How to train.
     on_epoch : callable
         Told after every epoch how many are done and how many there are at most.
+    doubtful : tensor (rows,) or None
+        Which of the rows may be hidden anomalies; None where none may.
     """
     groups = _groups(density, members, settings)
     total = settings.max_epochs * len(groups)
     results: dict[int, Trained] = {}
     for number, group in enumerate(groups):
-        stack = _Stack(density, rows, [members[i] for i in group], settings)
+        stack = _Stack(density, rows, [members[i] for i in group], settings, doubtful)
         with denormals_as_zero():
             for epoch in stack.epochs():
                 on_epoch(number * settings.max_epochs + epoch, total)
@@ -133,9 +139,15 @@ class _Stack:
     """
 
     def __init__(
-        self, density: Density, rows: Rows, members: Sequence[Member], settings: Settings
+        self,
+        density: Density,
+        rows: Rows,
+        members: Sequence[Member],
+        settings: Settings,
+        doubtful: Bool[Tensor, " rows"] | None,
     ) -> None:
         self.density, self.rows, self.settings = density, rows, settings
+        self.doubtful = doubtful
         self.device = rows.targets.device
         self.is_complete = bool((rows.observed & ~rows.outside).all())
         self.parameters = _initial(density, members, self.device)
@@ -166,8 +178,10 @@ class _Stack:
         step = 0
         patience = self.settings.patience or self.settings.max_epochs
         for epoch in range(1, self.settings.max_epochs + 1):
+            rule = partial(trust, fence=fence_at(epoch, self.settings.max_epochs))
             for slices in zip(*(batches.epoch() for batches in self.batches), strict=True):
-                self._step(Sample.of(*zip(*slices, strict=True)).to(self.device), step)
+                sample = Sample.of(*zip(*slices, strict=True)).to(self.device)
+                self._step(sample, step, rule)
                 step += 1
             value = self._judge().cpu()
             self._remember(epoch, value)
@@ -176,15 +190,26 @@ class _Stack:
             if not len(self.active):
                 return
 
-    def _step(self, sample: Sample, step: int) -> None:
+    def _step(self, sample: Sample, step: int, rule: LikelihoodWeight) -> None:
         noise = stacked_noise(self.noise, sample)
         log_p = self._log_p(sample, step % self.density.n_passes, noise)
-        value = objective(*sample.split(log_p), *sample.weights, self.lam)
+        normal, anomaly = sample.split(log_p)
+        trusted = self._likelihood_weight(rule, sample, normal)
+        value = objective(normal, anomaly, *sample.weights, self.lam, trusted)
         self.optimizer.zero_grad()
         # Members share no parameter, so one backward pass serves them all, and one that turns
         # to NaN is alone with it.
         (-value.sum()).backward()
         self.optimizer.step()
+
+    def _likelihood_weight(
+        self, rule: LikelihoodWeight, sample: Sample, normal: Float[Tensor, "m n"]
+    ) -> Float[Tensor, "m n"]:
+        """Weigh the normals of a sample in the likelihood, by a rule where some are doubtful."""
+        weight, _ = sample.weights
+        if self.doubtful is None:
+            return weight
+        return rule(normal, weight, self.doubtful[sample.index[:, : sample.n_normals]])
 
     def _log_p(
         self, sample: Sample, index: int, noise: Float[Tensor, "m r z"] | None
@@ -209,7 +234,13 @@ class _Stack:
         passes = enumerate(self.validation_noise)
         log_p = torch.stack([self._log_p(self.validation, i, noise) for i, noise in passes], -1)
         normal, anomaly = self.validation.split(mean_over_passes(log_p))
-        return criterion(normal, anomaly, *self.validation.weights, name=self.settings.criterion)
+        return criterion(
+            normal,
+            anomaly,
+            *self.validation.weights,
+            name=self.settings.criterion,
+            likelihood_weight=self._likelihood_weight(trimmed, self.validation, normal),
+        )
 
     def _remember(self, epoch: int, value: Float[Tensor, " m"]) -> None:
         """Keep the members that are better than ever: NaN never is, and a tie is not."""
@@ -286,15 +317,18 @@ def criterion(
     anomaly_weight: Float[Tensor, "m a"],
     *,
     name: Criterion,
+    likelihood_weight: Float[Tensor, "m n"] | None = None,
 ) -> Float[Tensor, " m"]:
     """Judge members by log p of their validation rows; higher is better.
 
-    By AUC or its smooth version; by the likelihood of the normals where no anomaly is held back.
+    By AUC or its smooth version, against labelled and unlabelled rows alike; by the likelihood of
+    the normals, weighted if asked for, where no anomaly is held back.
     """
     gap = likelihood_gap(normal, anomaly)
     # The sign of NaN is 0 in torch: a member gone astray would have an AUC of 1/2.
     steps = torch.where(gap.isnan(), gap, (torch.sign(gap) + 1) / 2)
     pairs = torch.sigmoid(gap) if name == "smooth_auc" else steps
     ranking = pair_mean(pairs, normal_weight, anomaly_weight)
-    likelihood = (normal * normal_weight).sum(-1) / normal_weight.sum(-1).clamp_min(1)
+    weight = normal_weight if likelihood_weight is None else likelihood_weight
+    likelihood = mean_log_p(normal, weight)
     return torch.where(anomaly_weight.sum(-1) > 0, ranking, likelihood)

@@ -73,6 +73,10 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         Literal["average", "best"],
         typer.Option(help="best is the paper's rule: less accurate, faster to score."),
     ] = "average",
+    unlabelled: Annotated[
+        Literal["robust", "normal"],
+        typer.Option(help="Rows without a label: anomalies may hide among them, or normal rows."),
+    ] = "robust",
     false_alarm_rate: Annotated[
         float, typer.Option(help="Share of normal rows that may score above the threshold.")
     ] = 0.01,
@@ -97,6 +101,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             columns=read_kinds(column or []),
             density=density,
             selection=selection,
+            unlabelled=unlabelled,
             false_alarm_rate=false_alarm_rate,
             max_epochs=max_epochs,
             device=device,

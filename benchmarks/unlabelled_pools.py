@@ -1,0 +1,140 @@
+"""Accuracy when anomalies hide among unlabelled rows: `unlabelled="robust"` against "normal".
+
+    python -m benchmarks.unlabelled_pools run --data DIR --out results/unlabelled_pools.csv
+    python -m benchmarks.unlabelled_pools show results/unlabelled_pools.csv
+
+DIR holds `.npz` files with X (n, d) and y (n,), 1 for an anomaly. Of each table and split, the
+detector is given the labelled anomalies and a pool of unlabelled rows: 90 % of the normals, and so
+many hidden anomalies that they are the stated share of it. At most half of the anomalies that are
+not labelled hide; where those are too few, normals are cut at random. The AUC is measured on the
+other normals and on the other half. A cell that would be left with fewer than 200 normals by the
+cut, or with fewer than three test anomalies, is left out, with the reason. Tables are cut to 12,000
+rows. Rows are appended to the file, and those that are there already are not computed again. All
+splits of a cell train as one stack.
+"""
+
+import argparse
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.grid import (
+    MEASURES,
+    MIN_TEST_ANOMALIES,
+    TOO_FEW,
+    Split,
+    append,
+    load,
+    measure,
+    read,
+    table_paths,
+)
+from fewlier.table import Table
+from fewlier.table.labels import ANOMALY, UNLABELLED
+
+FIELDS = ["table", "variant", "contamination", "labels", "split", *MEASURES]
+MIN_NORMALS = 200
+QUICK = {"hidden": (100,), "n_orderings": 5, "n_masks": 5, "max_epochs": 50, "patience": 25}
+VARIANTS = {
+    f"{name}{suffix}": {"unlabelled": name, **changes}
+    for suffix, changes in (("", {}), (", quick", QUICK))
+    for name in ("robust", "normal")
+}
+
+
+def pool_sizes(n_normals: int, n_anomalies: int, contamination: float) -> tuple[int, int]:
+    """Return how many normals and hidden anomalies are in a pool, of those that may be."""
+    hidden = min(round(contamination / (1 - contamination) * n_normals), n_anomalies // 2)
+    if not contamination:
+        return n_normals, 0
+    return min(round(hidden * (1 - contamination) / contamination), n_normals), hidden
+
+
+def split(y: np.ndarray, contamination: float, n_labels: int, number: int) -> Split | str:
+    """Draw a split, or say why there is none; the test rows do not depend on the share hidden."""
+    rng = np.random.default_rng(1000 + number)
+    normals = rng.permutation(np.flatnonzero(y == 0))
+    anomalies = rng.permutation(np.flatnonzero(y == 1))
+    labelled, others = anomalies[:n_labels], anomalies[n_labels:]
+    n_given = round(0.9 * len(normals))
+    n_normals, n_hidden = pool_sizes(n_given, len(others), contamination)
+    tested = others[len(others) // 2 :]
+    if len(labelled) < n_labels or len(tested) < MIN_TEST_ANOMALIES:
+        return TOO_FEW
+    if contamination and n_normals < MIN_NORMALS:
+        return f"fewer than {MIN_NORMALS} normals"
+    given = np.concatenate([normals[:n_normals], others[:n_hidden], labelled])
+    labels = np.full(len(given), UNLABELLED, dtype=np.int8)
+    labels[n_normals + n_hidden :] = ANOMALY
+    return Split(number, given, labels, np.concatenate([normals[n_given:], tested]))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Compute the rows that are not in the file yet."""
+    done = {tuple(row[name] for name in FIELDS[:5]) for row in read(arguments.out)}
+    cells = list(product(arguments.labels, arguments.contamination, arguments.variants))
+    for path in table_paths(arguments.data, arguments.tables):
+        X, y = load(path)
+        table = Table({f"x{j}": X[:, j] for j in range(X.shape[1])})
+        for n_labels, contamination, name in cells:
+            key = (path.stem, name, f"{contamination:g}", str(n_labels))
+            numbers = [s for s in range(arguments.splits) if (*key, str(s)) not in done]
+            drawn = {s: split(y, contamination, n_labels, s) for s in numbers}
+            splits = [one for one in drawn.values() if isinstance(one, Split)]
+            rows = [{"split": s, "reason": d} for s, d in drawn.items() if isinstance(d, str)]
+            if splits:
+                rows += measure(table, y, VARIANTS[name], splits)
+            common = dict(zip(FIELDS, key, strict=False))
+            append(arguments.out, FIELDS, [{**common, **row} for row in rows])
+            if splits:
+                print(*key, flush=True)
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Print the mean AUC of each table as Markdown, variants side by side, a table per cell."""
+    rows = [row for row in read(arguments.out) if row["auc"]]
+    variants = list(dict.fromkeys(row["variant"] for row in rows))
+    print("| labels | hidden | table |", " | ".join(variants), "|")
+    print("|---|---|---|" + "---|" * len(variants))
+    for n, share in sorted({(int(r["labels"]), float(r["contamination"])) for r in rows}):
+        values: dict[tuple[str, str], list[float]] = {}
+        for row in rows:
+            if (int(row["labels"]), float(row["contamination"])) == (n, share):
+                values.setdefault((row["table"], row["variant"]), []).append(float(row["auc"]))
+        tables = sorted({table for table, _ in values})
+        # An average compares variants on the same tables.
+        common = [t for t in tables if all((t, v) in values for v in variants)]
+        for table in tables:
+            means = [np.mean(values.get((table, v), [np.nan])) for v in variants]
+            print(f"| {n} | {share:.0%} | {table} |", " | ".join(f"{m:.3f}" for m in means), "|")
+        means = [np.mean([np.mean(values[t, v]) for t in common]) for v in variants if common]
+        print(
+            f"| {n} | {share:.0%} | **mean of {len(common)}** |",
+            " | ".join(f"**{mean:.4f}**" for mean in means),
+            "|",
+        )
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    runner = commands.add_parser("run")
+    runner.set_defaults(command=run)
+    runner.add_argument("--data", type=Path, required=True)
+    runner.add_argument("--out", type=Path, required=True)
+    runner.add_argument("--labels", type=int, nargs="+", default=[0, 6])
+    runner.add_argument("--contamination", type=float, nargs="+", default=[0, 0.01, 0.05, 0.1])
+    runner.add_argument("--splits", type=int, default=10)
+    runner.add_argument("--variants", nargs="+", choices=VARIANTS, default=["robust", "normal"])
+    runner.add_argument("--tables", nargs="*", default=[])
+    shower = commands.add_parser("show")
+    shower.set_defaults(command=show)
+    shower.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    arguments.command(arguments)
+
+
+if __name__ == "__main__":
+    main()
