@@ -47,3 +47,8 @@ def test_modules_named_in_documents_exist(path):
         if name.startswith(("fewlier", "benchmarks")):
             root = ROOT / "src" if name.startswith("fewlier") else ROOT
             assert (root / Path(*name.split("."))).with_suffix(".py").exists(), name
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_no_document_has_a_placeholder(path):
+    assert not re.search(r"^[A-Z]+(_[A-Z]+)*$", path.read_text("utf-8"), flags=re.MULTILINE)

@@ -11,6 +11,7 @@ from factories import FEATURES, payments, small
 from fewlier import AnomalyDetector, UserError
 from fewlier.files import (
     LabelColumn,
+    ScoreReport,
     evaluate_file,
     explain_file,
     fit_file,
@@ -87,7 +88,7 @@ def test_a_declared_category_keeps_the_spelling_of_numbers(opened):
     rows, _ = read_training_rows(opened(text()), FRAUD, [], {"id": "category"})
     assert rows["id"].to_pylist() == ROWS["id"].tolist()
     rows, _ = read_training_rows(opened(text()), FRAUD)
-    assert rows["id"].to_pylist() == list(range(60))
+    assert rows["id"].to_pylist() == ROWS["id"].tolist()  # a zero before it makes it no number
 
 
 def test_a_name_nearly_right_is_guessed(opened):
@@ -128,10 +129,13 @@ def test_scores_are_written_batch_by_batch_and_progress_is_told(
     expected = detector.anomaly_score(ROWS[FEATURES])
     assert out["anomaly_score"].to_pylist() == expected.tolist()
     n_above = int((expected > detector.threshold_).sum())
-    assert (report.n_rows, report.n_anomalies, report.passed_through) == (
-        *(60, n_above),
-        ("id", "fraud"),
-    )
+    assert report == ScoreReport(60, n_above, ("id", "fraud"), {"visits": 1})
+
+
+def test_cells_that_training_never_saw_are_counted(opened, detector):
+    rows = ROWS.assign(city=ROWS["city"].where(ROWS.index > 2, "Paris"))
+    report = score_file(detector, opened(text(rows)), lambda _: None)
+    assert report.outside == {"visits": 1, "city": 3}
 
 
 def test_typed_scores_have_the_types_of_the_model_and_others_stay_text(opened, detector):

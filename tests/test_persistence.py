@@ -23,6 +23,7 @@ from fewlier import AnomalyDetector, FormatError, UserError
 from fewlier.archive import MANIFEST, MAX_BYTES, WEIGHTS
 from fewlier.densities import DENSITIES
 from fewlier.manifest import read_manifest
+from fewlier.memory import ROLES
 from fewlier.persistence import load_model, save_model
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -178,9 +179,48 @@ def test_a_model_fitted_on_a_gpu_loads_without_one(saved, folder, monkeypatch):
 
 def test_the_model_and_what_came_with_it_return(detector, tmp_path):
     save_model(detector.model_, tmp_path / "m.fewlier", extra={"note": [1, "two"]})
-    model, extra = load_model(tmp_path / "m.fewlier")
-    assert extra == {"note": [1, "two"]}
+    model, memory, extra = load_model(tmp_path / "m.fewlier")
+    assert (memory, extra) == (None, {"note": [1, "two"]})
     assert model.passes_per_row == detector.model_.passes_per_row
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+def test_a_memory_returns_as_it_was(selection, tmp_path):
+    detector = fitted(selection=selection, lambdas=(0, 1, 10))
+    loaded = AnomalyDetector.load(saved_as(detector, tmp_path))
+    found, kept = loaded._memory, detector._memory
+    for name in ("inputs", "targets", "observed", "outside"):
+        one, other = getattr(found.encoded, name), getattr(kept.encoded, name)
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    np.testing.assert_array_equal(found.doubtful, kept.doubtful)
+    np.testing.assert_array_equal(found.roles, kept.roles)
+    assert [m.lam for m in loaded.model_.members] == [m.lam for m in detector.model_.members]
+    assert read_manifest(tmp_path / "model.fewlier")["memory"] == {
+        "n_rows": N,
+        "n_folds": {"average": 2, "best": 1}[selection],
+    }
+
+
+def test_a_file_without_a_memory_is_smaller_by_its_rows_and_scores_the_same(
+    detector, saved, tmp_path
+):
+    without = fitted(memory=False)
+    path = saved_as(without, tmp_path)
+    assert read_manifest(path)["memory"] is None
+    assert not any(name.startswith("memory.") for name in parts_of(path)[1])
+    assert saved.stat().st_size - path.stat().st_size > detector._memory.n_bytes
+    loaded = AnomalyDetector.load(path)
+    assert (loaded.memory, loaded._memory) == (False, None)
+    np.testing.assert_array_equal(loaded.anomaly_score(visits()), detector.anomaly_score(visits()))
+
+
+def test_the_memory_of_a_very_wide_table_loads(monkeypatch, tmp_path):
+    monkeypatch.setattr("fewlier.memory.MAX_BYTES", 1)  # a row for each role and fold
+    loaded = AnomalyDetector.load(saved_as(fitted(), tmp_path))
+    assert len(loaded._memory) <= 10
+    loaded.set_params(false_alarm_rate=0.5).update(visits(1).head(8), LABELS[:8])
+    assert loaded.summary_.n_anomaly == 12
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -193,7 +233,28 @@ def test_the_golden_file_of_each_version_loads_and_scores_as_recorded(version):
     np.testing.assert_allclose(scores, expected["scores"], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(loaded.explain(table).score, scores, rtol=1e-12, atol=1e-6)
     assert loaded.threshold_ == expected["threshold"]
-    assert loaded.unlabelled == "robust"  # a parameter younger than the file
+    assert loaded.unlabelled == "robust"  # a parameter younger than the first file
+    assert loaded.memory is True  # this one too
+
+
+def test_the_golden_file_of_version_1_remembers_no_row_and_cannot_be_updated():
+    loaded = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
+    assert read_manifest(GOLDEN / "version_1.fewlier")["memory"] is None
+    assert {member.lam for member in loaded.model_.members} == {0.0}
+    with pytest.raises(UserError, match=r"this model keeps none. Fit again with memory=True"):
+        loaded.update(visits(), LABELS)
+
+
+def test_the_golden_file_of_version_2_has_what_an_update_needs():
+    expected = json.loads((GOLDEN / "version_2.json").read_text("utf-8"))
+    loaded = AnomalyDetector.load(GOLDEN / "version_2.fewlier")
+    assert len(loaded._memory) == expected["n_remembered"] < 60
+    assert [member.lam for member in loaded.model_.members] == expected["lambdas"]
+    table = pd.DataFrame(expected["rows"])
+    before = loaded.anomaly_score(table)
+    loaded.update(visits(3).head(20), LABELS[:20])
+    assert loaded.summary_.n_anomaly == expected["n_anomaly"] + 6
+    assert not np.array_equal(loaded.anomaly_score(table), before)
 
 
 def test_a_file_of_version_1_is_written_anew_as_version_2_with_the_same_scores(tmp_path):
@@ -202,6 +263,7 @@ def test_a_file_of_version_1_is_written_anew_as_version_2_with_the_same_scores(t
     assert read_manifest(tmp_path / "model.fewlier")["version"] == 2
     np.testing.assert_array_equal(new.anomaly_score(visits()), old.anomaly_score(visits()))
     assert new.get_params() == old.get_params()
+    assert read_manifest(tmp_path / "model.fewlier")["memory"] is None
     assert (new.latent, new.n_samples) == (AnomalyDetector().latent, AnomalyDetector().n_samples)
 
 
@@ -251,7 +313,24 @@ IN_MANIFEST = {
     "flow": (("density", "flow"), "rnvp", "flow of its density is unknown"),
     "latent": (("density", "latent"), 0, "sizes of its density are wrong"),
     "no member": (("members",), [], "no list of members"),
-    "fewer members": (("members",), [{"weight": 1.0, "fold": 0, "scale": 1.0}], "implies"),
+    "fewer members": (
+        ("members",),
+        [{"weight": 1.0, "lam": 0.0, "fold": 0, "scale": 1.0}],
+        "implies",
+    ),
+    "no lambda": (("members",), [{"weight": 1.0, "fold": 0, "scale": 1.0}], "must be a record"),
+    "lambda": (("members", 0, "lam"), -1.0, "lambda of a member is no number >= 0"),
+    "lambda type": (("members", 0, "lam"), "0", "lambda of a member is no number >= 0"),
+    "memory": (("memory",), [], "memory must be a record"),
+    "memory keys": (("memory",), {"n_rows": 9}, "memory must be a record"),
+    "no folds": (("memory", "n_folds"), 0, "memory has no positive sizes"),
+    "more folds": (("memory", "n_folds"), 3, "not what its manifest implies"),
+    "no row": (("memory", "n_rows"), 0, "memory has no positive sizes"),
+    "true rows": (("memory", "n_rows"), True, "memory has no positive sizes"),
+    "more rows": (("memory", "n_rows"), N + 1, "not what its manifest implies"),
+    "fewer rows": (("memory", "n_rows"), N - 1, "not what its manifest implies"),
+    "far more rows": (("memory", "n_rows"), 2**31 - 1, "not what its manifest implies"),
+    "forgotten": (("memory",), None, "not what its manifest implies"),
     "weight": (("members", 0, "weight"), -0.5, "weight of a member is not positive"),
     "weight sum": (("members", 0, "weight"), 0.9, "do not sum to 1"),
     "weight type": (("members", 0, "weight"), "1", "weight of a member is not positive"),
@@ -291,6 +370,7 @@ IN_EXTRA = {
     "samples": (("parameters", "n_samples"), 0, "'n_samples' parameter"),
     "columns": (("parameters", "columns"), {"age": 1}, "'columns' is no record"),
     "seed": (("parameters", "random_state"), 1.5, "'random_state' is no integer"),
+    "memory": (("parameters", "memory"), 1, "'memory' parameter .* must be True or False"),
     "names": (("has_column_names",), 1, "no truth value"),
     "summary": (("summary",), None, "summary must be a record"),
     "rows": (("summary", "n_normal"), -1, "no number of rows"),
@@ -348,6 +428,15 @@ def put(index, value):
     return lambda array: array.__setitem__(index, value)
 
 
+def without_role(name):
+    """Return a change of roles: in the last fold nobody plays this one."""
+    return lambda roles: roles.__setitem__(-1, roles[-1] & ~np.uint8(1 << ROLES.index(name)))
+
+
+def renamed(tensors, old, new):
+    return {new if name == old else name: value for name, value in tensors.items()}
+
+
 FIRST = "member.0.parameters.network.weights.0"
 IN_WEIGHTS = {
     "NaN": (changed(FIRST, put((0, 0), np.nan)), "holds NaN or infinity"),
@@ -364,6 +453,19 @@ IN_WEIGHTS = {
     "name": (lambda t: {n.replace("centre", "center"): v for n, v in t.items()}, "unexpected"),
     "more": (lambda t: t | {"more": np.zeros(3)}, "not what its manifest implies"),
     "fewer": (lambda t: {n: t[n] for n in list(t)[1:]}, "implies"),
+    "NaN in memory": (changed("memory.inputs", put((0, 0), np.nan)), "holds NaN or infinity"),
+    "infinite memory": (changed("memory.targets", put((3, 1), np.inf)), "holds NaN or infinity"),
+    "flag": (changed("memory.observed", put((0, 0), 2)), "memory.observed' is no truth value"),
+    "flags": (changed("memory.outside", put((2, 1), 255)), "memory.outside' is no truth value"),
+    "doubt": (changed("memory.doubtful", put(5, 2)), "memory.doubtful' is no truth value"),
+    "no role": (changed("memory.roles", put(slice(None), 0)), "memory lacks rows"),
+    "no normals": (changed("memory.roles", without_role("normals")), "memory lacks rows"),
+    "no choice": (changed("memory.roles", without_role("validation_normals")), "memory lacks"),
+    "no calibration": (changed("memory.roles", without_role("calibration")), "memory lacks rows"),
+    "more memory": (lambda t: t | {"memory.more": t["memory.roles"]}, "manifest implies"),
+    "less memory": (lambda t: {n: t[n] for n in t if n != "memory.roles"}, "manifest implies"),
+    "other memory": (lambda t: renamed(t, "memory.roles", "memory.rules"), "unexpected"),
+    "turned memory": (lambda t: t | {"memory.roles": t["memory.roles"].T.copy()}, "roles' is"),
     "empty": (lambda _: b"", "smaller than its manifest implies"),
     "noise": (lambda _: b"\xff" * 10**5, "not what its manifest implies"),
     "text": (lambda t: bytes_with_header(t, b"{"), "header of its weights is no valid JSON"),

@@ -48,6 +48,15 @@ def test_a_clone_has_the_parameters_and_no_fit(fitted):
         copy.anomaly_score(numbers())
 
 
+@pytest.mark.parametrize("memory", [True, False])
+def test_a_clone_keeps_rows_as_the_first_would(memory):
+    copy = clone(small(memory=memory, max_epochs=1))
+    assert copy.get_params()["memory"] is memory
+    assert (copy.fit(numbers(), LABELS)._memory is not None) is memory
+    copy.set_params(memory=not memory).fit(numbers(), LABELS)
+    assert (copy._memory is None) is memory
+
+
 @pytest.mark.parametrize(
     "method",
     ["anomaly_score", "decision_function", "predict", "predict_proba", "score_samples", "explain"],
@@ -267,6 +276,9 @@ def test_a_rate_below_what_the_normals_vouch_for_is_a_warning():
         ("false_alarm_rate", 1),
         ("false_alarm_rate", np.nan),
         ("false_alarm_rate", None),
+        ("memory", 1),
+        ("memory", None),
+        ("memory", "no"),
         ("device", "tpu"),
         ("conditionals", {"x9": "poisson"}),
         ("conditionals", "poisson"),

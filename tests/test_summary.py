@@ -44,7 +44,9 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     assert lines["rows"] == "242 normal, 8 anomalous, 50 unlabelled"
     kinds = "1 real (size); 1 count as category (orders); 1 category (city)"
     assert lines["columns"] == kinds
-    assert lines["threshold"] == f"{detector.threshold_:.3f} {detector.score_unit_}"
+    shown = f"{detector.threshold_:.4g} {detector.score_unit_} ({detector.summary_.rule})"
+    assert lines["threshold"] == shown
+    assert detector.summary_.rule.startswith("false-alarm rate 0.")
     assert lines["note"].startswith(
         "50 unlabelled rows train as normal rows, those far less likely"
     )

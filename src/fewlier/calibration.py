@@ -29,12 +29,15 @@ class Calibration:
         A row is an anomaly if its score is above.
     guarantee : str
         What the p-values promise, in words.
+    rule : str
+        What the threshold stands for, in words.
     """
 
     normal_scores: Floats
     training_scores: Floats
     threshold: float
     guarantee: str
+    rule: str = ""
 
     def at_false_alarm_rate(self, rate: float) -> "Calibration":
         """Move the threshold so that fresh normals exceed it with probability at most `rate`.
@@ -45,12 +48,17 @@ class Calibration:
         check_share("false_alarm_rate", rate)
         n = len(self.normal_scores)
         above = min(max(math.floor(rate * (n + 1) + 1e-9), 1), n)
-        return replace(self, threshold=float(self.normal_scores[-above]))
+        stands_for = above / (n + 1)
+        rule = f"false-alarm rate {rate:g}"
+        if not math.isclose(stands_for, rate, rel_tol=0.05):
+            rule = f"false-alarm rate {stands_for:.2g}; {rate:g} was asked for"
+        return replace(self, threshold=float(self.normal_scores[-above]), rule=rule)
 
     def at_contamination(self, share: float) -> "Calibration":
         """Move the threshold so that this share of the training rows lies above it."""
         check_share("contamination", share)
-        return replace(self, threshold=float(np.quantile(self.training_scores, 1 - share)))
+        threshold = float(np.quantile(self.training_scores, 1 - share))
+        return replace(self, threshold=threshold, rule=f"contamination {share:g}")
 
     @property
     def smallest_rate(self) -> float:

@@ -13,10 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from fewlier.calibration import Calibration
 from fewlier.errors import FewlierWarning, UserError
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models, out_of_fold_scores
 from fewlier.manifest import read_manifest
+from fewlier.memory import Memory
 from fewlier.model import FittedModel
 from fewlier.parameters import available_device, read_recipe, read_schema
 from fewlier.persistence import load_model, save_model
@@ -28,8 +30,14 @@ from fewlier.table import Schema, Table
 from fewlier.table.labels import read_labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
+from fewlier.updating import update_model
 
 Floats = npt.NDArray[np.float64]
+
+_NO_ROWS = (
+    "decision_scores_ and labels_ need the training rows; a loaded model does not keep them. Call "
+    "anomaly_score or predict on the rows."
+)
 
 
 @final
@@ -89,6 +97,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         Step size of Adam.
     false_alarm_rate : float
         Share of fresh normal rows that may score above the threshold.
+    memory : bool
+        Whether to keep a sample of the training rows, in the model file too, so that `update` can
+        add labels later: up to 4,500 rows or 16 MB.
     device : {"auto", "cpu", "cuda"}
         Where to compute; "auto" takes a GPU where there is one.
     random_state : int, RandomState or None
@@ -142,6 +153,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         batch_size: int = 100,
         learning_rate: float = 1e-3,
         false_alarm_rate: float = 0.01,
+        memory: bool = True,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -164,6 +176,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.false_alarm_rate = false_alarm_rate
+        self.memory = memory
         self.device = device
         self.random_state = random_state
 
@@ -201,14 +214,29 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         else:
             held = _read_validation(validation, schema)
             plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
-        ((model, history),) = fit_models([plan], recipe, on_epoch)
+        ((self.model_, self.history_),) = fit_models([plan], recipe, on_epoch)
         self._plan = plan
-        self.history_ = history
-        self.model_ = model
+        self._memory = Memory.of(plan) if self.memory else None
         _remember_columns(self, table.names, _has_names(X))
         self.set_threshold(false_alarm_rate=self.false_alarm_rate)
         seconds = time.perf_counter() - started
-        self.summary_ = summarise(self.model_, history, labels, seconds, plan.notes)
+        self.summary_ = summarise(self.model_, self.history_, labels, seconds, plan.notes)
+        return self
+
+    def update(self, X: object, y: object, *, on_epoch: OnEpoch = no_news) -> "AnomalyDetector":
+        """Learn from more labelled rows, without the table that the detector was fitted to.
+
+        Training goes on from the fitted weights, on these rows and on those that the model
+        remembers, for a few epochs. The threshold is placed anew by `false_alarm_rate`.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+            Rows that are labelled now. One that trained without its label is recognised.
+        on_epoch : callable
+            Told after each epoch how many are done, and how many there are at most.
+        """
+        _update(self, X, y, on_epoch)
         return self
 
     def anomaly_score(self, X: object) -> Floats:
@@ -266,29 +294,23 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             Share of the training rows that should score above it.
         """
         model = self._model()
-        if (false_alarm_rate is None) == (contamination is None):
-            raise UserError(
-                "The threshold must be set by either 'false_alarm_rate' or 'contamination'; got "
-                f"{false_alarm_rate!r} and {contamination!r}. Give exactly one."
-            )
-        if false_alarm_rate is not None:
-            calibration = model.calibration.at_false_alarm_rate(false_alarm_rate)
-            _warn_if_unattainable(false_alarm_rate, model)
-        elif contamination is not None:
-            calibration = model.calibration.at_contamination(contamination)
+        calibration = _moved(model.calibration, false_alarm_rate, contamination)
         self.model_ = model.with_calibration(calibration)
         if hasattr(self, "summary_"):
-            self.summary_ = replace(self.summary_, threshold=calibration.threshold)
+            threshold, rule = calibration.threshold, calibration.rule
+            self.summary_ = replace(self.summary_, threshold=threshold, rule=rule)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
 
-        Training rows, `history_` and a `random_state` that is no integer are not kept.
+        Of the training rows it keeps those that `update` needs, unless ``memory=False``;
+        `history_` and a `random_state` that is no integer are not kept.
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
-        save_model(model, path, extra=to_record(parameters, has_names, self.summary_))
+        record = to_record(parameters, has_names, self.summary_)
+        save_model(model, path, memory=self._memory, extra=record)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":
@@ -299,7 +321,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         extra = read_manifest(path)["extra"]
         parameters, has_names, summary = from_record(extra, path, cls().get_params())
         detector = cls(**parameters)
-        detector.model_, _ = load_model(path, device=available_device(parameters["device"]))
+        device = available_device(parameters["device"])
+        detector.model_, detector._memory, _ = load_model(path, device=device)
         _remember_columns(detector, detector.model_.encoder.schema.names, has_names)
         detector.summary_ = summary
         return detector
@@ -322,10 +345,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """
         model = self._model()
         if not hasattr(self, "_plan"):
-            raise AttributeError(
-                "decision_scores_ and labels_ need the training rows; a loaded model does not keep "
-                "them. Call anomaly_score or predict on the rows."
-            )
+            raise AttributeError(_NO_ROWS)
         return out_of_fold_scores(self._plan, model)
 
     @property
@@ -340,15 +360,12 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: object) -> Table:
         """Read rows to score; rows without column names are matched by position."""
-        table = Table.of(X)
-        is_named, was_named = _has_names(X), hasattr(self, "feature_names_in_")
+        table, is_named = Table.of(X), _has_names(X)
+        was_named = hasattr(self, "feature_names_in_")
         if is_named and was_named:
             return table
         if is_named != was_named:
-            state = "has" if is_named else "does not have valid"
-            was = "with" if was_named else "without"
-            message = f"X {state} feature names, but AnomalyDetector was fitted {was} feature names"
-            warnings.warn(message, FewlierWarning, stacklevel=3)
+            _warn_of_names(is_named)
         return _by_position(table, self._model().encoder.schema.names)
 
     def __sklearn_tags__(self) -> Tags:
@@ -371,15 +388,15 @@ def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[n
     return table, read_labels(pair[1], table.n_rows)
 
 
-def _warn_if_unattainable(rate: float, model: FittedModel) -> None:
-    smallest = model.calibration.smallest_rate
+def _warn_if_unattainable(calibration: Calibration, rate: float) -> None:
+    smallest = calibration.smallest_rate
     if rate < smallest:
         warnings.warn(
             f"A false-alarm rate of {rate:g} needs at least {round(1 / rate) - 1} held-back "
             f"normal rows; there are {round(1 / smallest) - 1}, and the threshold stands for "
             f"{smallest:.2g}. Fit on more normal rows or ask for a higher rate.",
             FewlierWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -405,3 +422,49 @@ def _by_position(table: Table, names: tuple[str, ...]) -> Table:
 
 def _has_names(X: object) -> bool:
     return hasattr(X, "columns") or hasattr(X, "column_names")
+
+
+def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) -> None:
+    started = time.perf_counter()
+    model, memory = detector._model(), detector._memory
+    if memory is None:
+        raise UserError(
+            "An update must have rows of the fit beside the new ones; this model keeps none. "
+            "Fit again with memory=True."
+        )
+    recipe = read_recipe(detector.get_params(deep=False))
+    table = detector._table(X)
+    labels = read_labels(y, table.n_rows)
+    seed = int(check_random_state(detector.random_state).randint(2**31 - 1))
+    more = model.encode(table), labels
+    guarantee = model.calibration.guarantee
+    plan = memory.plan(model.encoder, more, recipe.unlabelled, guarantee, seed)
+    detector.model_, detector.history_ = update_model(model, plan, recipe, on_epoch)
+    detector._memory = Memory.of(plan)
+    before = detector.summary_
+    detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
+    seconds = time.perf_counter() - started
+    now = summarise(detector.model_, detector.history_, labels, seconds, plan.notes)
+    detector.summary_ = now.after(before)
+
+
+def _warn_of_names(is_named: bool) -> None:
+    state, was = ("has", "without") if is_named else ("does not have valid", "with")
+    message = f"X {state} feature names, but AnomalyDetector was fitted {was} feature names"
+    warnings.warn(message, FewlierWarning, stacklevel=4)
+
+
+def _moved(
+    calibration: Calibration, false_alarm_rate: float | None, contamination: float | None
+) -> Calibration:
+    """Move a threshold by the one rule that is given."""
+    if false_alarm_rate is not None and contamination is None:
+        moved = calibration.at_false_alarm_rate(false_alarm_rate)
+        _warn_if_unattainable(calibration, false_alarm_rate)
+        return moved
+    if contamination is not None and false_alarm_rate is None:
+        return calibration.at_contamination(contamination)
+    raise UserError(
+        "The threshold must be set by either 'false_alarm_rate' or 'contamination'; got "
+        f"{false_alarm_rate!r} and {contamination!r}. Give exactly one."
+    )

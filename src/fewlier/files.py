@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError
 from fewlier.explanation import Explanation, explain
-from fewlier.table import Table
+from fewlier.table import Encoded, Table
 from fewlier.table.columns import listed
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, label_values, read_labels
 from fewlier.table.reading import Batch, TableFile, naming
@@ -23,6 +23,8 @@ from fewlier.training import OnEpoch, no_news
 ADDED = ("anomaly_score", "is_anomaly", "p_value", "reason")
 """Columns that `score_file` adds."""
 N_REASONS = 3
+VISIBLE = 0.05
+"""A smaller contribution is no reason; it would be shown as 0.0."""
 
 Floats = npt.NDArray[np.float64]
 OnBatch: TypeAlias = Callable[[float | None], None]
@@ -120,14 +122,32 @@ def fit_file(
         return detector.fit(rows, labels, validation=held_back, on_epoch=on_epoch)
 
 
+def update_file(
+    detector: AnomalyDetector, file: TableFile, label: LabelColumn, on_epoch: OnEpoch = no_news
+) -> AnomalyDetector:
+    """Let a detector learn from the labelled rows of a file, which may have further columns."""
+    label.check(file)
+    batch = file.whole()
+    labels = label.read(label.values(batch), file)
+    schema = detector.model_.encoder.schema
+    table = batch.table(schema)
+    with naming(file.name):
+        return detector.update(pa.table(table.cells), labels, on_epoch=on_epoch)
+
+
 @final
 @dataclass(frozen=True)
 class ScoreReport:
-    """What scoring a file came to."""
+    """What scoring a file came to.
+
+    `outside` counts, by column, the cells that training never saw the like of: a category never
+    met, a negative count. `passed_through` names the columns that the model does not know.
+    """
 
     n_rows: int
-    n_anomalies: int
+    n_above_threshold: int
     passed_through: tuple[str, ...]
+    outside: dict[str, int]
 
 
 def score_file(
@@ -145,8 +165,9 @@ def score_file(
     """
     _check_free(file)
     schema = detector.model_.encoder.schema
-    n_rows = n_anomalies = 0
-    for batch, table, scores in _scored(detector, file, on_batch):
+    n_rows = n_above = 0
+    n_outside = np.zeros(len(schema.names), dtype=np.int64)
+    for batch, table, encoded, scores in _scored(detector, file, on_batch):
         is_anomaly = scores > detector.threshold_
         columns = (
             scores,
@@ -158,8 +179,11 @@ def score_file(
         for name, values in zip(ADDED, columns, strict=True):
             rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
         write(rows)
-        n_rows, n_anomalies = n_rows + len(scores), n_anomalies + int(is_anomaly.sum())
-    return ScoreReport(n_rows, n_anomalies, tuple(n for n in file.columns if n not in schema.names))
+        n_rows, n_above = n_rows + len(scores), n_above + int(is_anomaly.sum())
+        n_outside += encoded.outside.sum(0)
+    outside = {name: int(n) for name, n in zip(schema.names, n_outside, strict=True) if n}
+    passed_through = tuple(name for name in file.columns if name not in schema.names)
+    return ScoreReport(n_rows, n_above, passed_through, outside)
 
 
 def _check_free(file: TableFile) -> None:
@@ -173,11 +197,12 @@ def _check_free(file: TableFile) -> None:
 
 def _scored(
     detector: AnomalyDetector, file: TableFile, on_batch: OnBatch
-) -> Iterator[tuple[Batch, Table, Floats]]:
+) -> Iterator[tuple[Batch, Table, Encoded, Floats]]:
     model = detector.model_
     for batch in file.batches():
         table = batch.table(model.encoder.schema)
-        yield batch, table, model.score(model.encoder.encode(table))
+        encoded = model.encoder.encode(table)
+        yield batch, table, encoded, model.score(encoded)
         on_batch(file.share_read())
 
 
@@ -190,7 +215,7 @@ def _reasons(
     explanation = explain(detector.model_, table.take(rows), detector.score_unit_)
     for number, row in enumerate(rows):
         top = explanation.top(number, N_REASONS)
-        reasons[row] = "; ".join(str(reason) for reason in top if reason.contribution > 0)
+        reasons[row] = "; ".join(str(reason) for reason in top if reason.contribution >= VISIBLE)
     return reasons
 
 
@@ -229,7 +254,7 @@ def explain_file(
     best = np.empty(0)
     rows = np.empty(0, dtype=np.int64)
     table = Table({})
-    for batch, part, scores in _scored(detector, file, on_batch):
+    for batch, part, _, scores in _scored(detector, file, on_batch):
         table = table.followed_by(part) if len(rows) else part
         best = np.concatenate([best, scores])
         rows = np.concatenate([rows, batch.start + np.arange(len(scores))])
@@ -266,7 +291,7 @@ def evaluate_file(
 ) -> Evaluation:
     """Compare scores with labels."""
     label.check(file)
-    parts = [(s, label.values(batch)) for batch, _, s in _scored(detector, file, on_batch)]
+    parts = [(s, label.values(batch)) for batch, _, _, s in _scored(detector, file, on_batch)]
     scores, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     labels = label.read(values, file)
     normal, anomaly = scores[labels == NORMAL], scores[labels == ANOMALY]

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal, final
 
 import numpy as np
@@ -124,9 +125,21 @@ def fit_models(
     constants of its conditionals (units and means), which shift log p but hardly rank rows.
     """
     density = make_template(plans[0].encoder, recipe, plans[0].seed)
-    rows = Rows.of(_concatenated([plan.encoded for plan in plans]), recipe.device)
-    starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]])
     members = [plan.members(recipe.lambdas) for plan in plans]
+    return fit_members(plans, density, members, recipe, on_epoch)
+
+
+def fit_members(
+    plans: Sequence[Plan],
+    density: Density,
+    members: Sequence[Sequence[tuple[int, Member]]],
+    recipe: Recipe,
+    on_epoch: OnEpoch = no_news,
+) -> list[tuple[FittedModel, tuple[MemberHistory, ...]]]:
+    """Train the members of every plan, each with its fold, from one template; judge and weigh."""
+    encoded = reduce(Encoded.followed_by, [plan.encoded for plan in plans])
+    rows = Rows.of(encoded, recipe.device)
+    starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]])
     flat = [
         _shifted(member, int(start))
         for start, group in zip(starts, members, strict=True)
@@ -141,26 +154,14 @@ def fit_models(
     ]
 
 
-def _concatenated(parts: Sequence[Encoded]) -> Encoded:
-    if len(parts) == 1:
-        return parts[0]
-    return Encoded(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("inputs", "targets", "observed", "outside")
-        )
-    )
-
-
 def _shifted(member: Member, start: int) -> Member:
     """Return the member with its rows counted in the concatenated table."""
-    return Member(
-        member.lam,
-        member.seed,
-        member.normals + start,
-        member.anomalies + start,
-        member.validation_normals + start,
-        member.validation_anomalies + start,
+    return replace(
+        member,
+        normals=member.normals + start,
+        anomalies=member.anomalies + start,
+        validation_normals=member.validation_normals + start,
+        validation_anomalies=member.validation_anomalies + start,
     )
 
 
@@ -178,6 +179,7 @@ def _fitted(
     members = tuple(
         FittedMember(
             float(weight),
+            c.member.lam,
             c.fold,
             c.trained.parameters,
             c.anchors,

@@ -14,7 +14,7 @@ MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
 _FIELDS = (
     *("format", "version", "versions", "encoder", "density", "selection"),
-    *("members", "calibration", "probes", "extra"),
+    *("members", "calibration", "memory", "probes", "extra"),
 )
 _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 _FLOWS = ("maf", "nsf")
@@ -33,10 +33,20 @@ def read_manifest(path: PathLike) -> Json:
 def manifest_of(archive: Archive) -> Json:
     """Return the manifest of an open model file, checked."""
     manifest = parse_json(archive.read(MANIFEST), "its manifest")
-    if manifest.get("version") == 1 and isinstance(manifest.get("density"), dict):
-        manifest["density"] = _SINCE_2 | manifest["density"]
+    if manifest.get("version") == 1:
+        _complete(manifest)
     check_manifest(manifest)
     return manifest
+
+
+def _complete(manifest: Json) -> None:
+    """Add what files of version 1 do not say: MADE was the only density, and no row was kept."""
+    if isinstance(manifest.get("density"), dict):
+        manifest["density"] = _SINCE_2 | manifest["density"]
+    for member in manifest["members"] if isinstance(manifest.get("members"), list) else ():
+        if isinstance(member, dict):
+            member.setdefault("lam", 0.0)
+    manifest.setdefault("memory", None)
 
 
 def check_manifest(manifest: Json) -> None:
@@ -59,6 +69,7 @@ def check_manifest(manifest: Json) -> None:
     _check_members(manifest["members"], manifest["selection"])
     require(n_layers(manifest) <= MAX_LAYERS, f"a row passes more than {MAX_LAYERS} layers.")
     _check_calibration(manifest["calibration"])
+    _check_memory(manifest["memory"])
     _check_probes(manifest["probes"], encoder)
 
 
@@ -106,7 +117,9 @@ def _check_members(members: object, selection: str) -> None:
     require(isinstance(members, list) and len(members) > 0, "it has no list of members.")
     total = 0.0
     for record in members if isinstance(members, list) else ():
-        weight, fold, scale = fields_of(record, "a member", ("weight", "fold", "scale"))
+        names = ("weight", "lam", "fold", "scale")
+        weight, lam, fold, scale = fields_of(record, "a member", names)
+        require(is_finite_float(lam) and lam >= 0, "the lambda of a member is no number >= 0.")
         require(_is_positive(weight), "the weight of a member is not positive.")
         require(_is_int(fold, 0), "the fold of a member is no integer >= 0.")
         require(_is_positive(scale), "the scale of a member is not positive.")
@@ -122,6 +135,12 @@ def _check_calibration(record: object) -> None:
     require(is_finite_float(threshold), "its threshold is no finite number.")
     require(isinstance(guarantee, str), "its guarantee is no text.")
     require(all(_is_int(n, 1) for n in counts), "its calibration has no positive numbers of rows.")
+
+
+def _check_memory(record: object) -> None:
+    if record is not None:
+        counts = fields_of(record, "its memory", ("n_rows", "n_folds"))
+        require(all(_is_int(n, 1) for n in counts), "its memory has no positive sizes.")
 
 
 def _check_probes(record: object, encoder: Encoder) -> None:

@@ -36,6 +36,8 @@ class FittedMember:
     ----------
     weight : float
         Its share in the ensemble; shares sum to one.
+    lam : float
+        Weight of the ranking term it was trained with.
     fold : int
         The fold it was trained on.
     parameters : dict of tensors
@@ -49,6 +51,7 @@ class FittedMember:
     """
 
     weight: float
+    lam: float
     fold: int
     parameters: Parameters
     anchors: Anchors

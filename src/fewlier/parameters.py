@@ -40,6 +40,7 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     is_patience = patience is None or _is_positive(patience)
     _check("patience", patience, is_patience, "a positive integer or None")
     _check("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
+    _check("memory", parameters["memory"], isinstance(parameters["memory"], bool), "True or False")
     check_share("false_alarm_rate", parameters["false_alarm_rate"])
     return Recipe(
         density,

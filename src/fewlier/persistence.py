@@ -28,8 +28,9 @@ from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density
 from fewlier.errors import FormatError, UserError
 from fewlier.manifest import FORMAT, MAX_LAYERS, VERSION, manifest_of, n_layers, probe_rows
+from fewlier.memory import Memory
 from fewlier.model import FittedMember, FittedModel
-from fewlier.table import Encoder, Kind, Table
+from fewlier.table import Encoded, Encoder, Kind, Table
 
 PROBE_TOLERANCE = 1e-4
 
@@ -37,12 +38,14 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Layout: TypeAlias = dict[str, tuple[str, list[int]]]
 
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
-_ITEM_BYTES = {"F32": 4, "F64": 8, "I64": 8}
+_ITEM_BYTES = {"F32": 4, "F64": 8, "I64": 8, "U8": 1}
 # safetensors names each tensor once, with its type, shape and place.
 _HEADER_BYTES_PER_TENSOR = 1024
 
 
-def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
+def save_model(
+    model: FittedModel, path: PathLike, *, memory: Memory | None = None, extra: Json
+) -> None:
     """Write a model to a file, whole or not at all.
 
     Parameters
@@ -51,6 +54,8 @@ def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
         The model.
     path : path
         Where to; a file there is replaced.
+    memory : Memory or None
+        Rows to keep with it, for updates.
     extra : dict
         JSON values to keep with it, such as the parameters of its detector.
     """
@@ -67,7 +72,12 @@ def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
         },
         "selection": model.selection,
         "members": [
-            {"weight": float(m.weight), "fold": int(m.fold), "scale": float(m.scale)}
+            {
+                "weight": float(m.weight),
+                "lam": float(m.lam),
+                "fold": int(m.fold),
+                "scale": float(m.scale),
+            }
             for m in model.members
         ],
         "calibration": {
@@ -76,6 +86,7 @@ def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
             "n_normal_scores": len(model.calibration.normal_scores),
             "n_training_scores": len(model.calibration.training_scores),
         },
+        "memory": memory and {"n_rows": len(memory), "n_folds": len(memory.roles)},
         "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
         "extra": extra,
     }
@@ -84,11 +95,14 @@ def save_model(model: FittedModel, path: PathLike, *, extra: Json) -> None:
             f"A saved model must take a row through at most {MAX_LAYERS} layers, counting members, "
             f"orderings or masks, and hidden layers; got {n_layers(manifest)}. Fit with fewer."
         )
-    write_archive(path, manifest, safetensors.numpy.save(_arrays(model)))
+    arrays = _arrays(model) | (_memory_arrays(memory) if memory else {})
+    write_archive(path, manifest, safetensors.numpy.save(arrays))
 
 
-def load_model(path: PathLike, *, device: torch.device | str = "cpu") -> tuple[FittedModel, Json]:
-    """Return the model in a file, and the `extra` it was saved with.
+def load_model(
+    path: PathLike, *, device: torch.device | str = "cpu"
+) -> tuple[FittedModel, Memory | None, Json]:
+    """Return the model in a file, and the memory and the `extra` it was saved with.
 
     Raises
     ------
@@ -105,13 +119,13 @@ def load_model(path: PathLike, *, device: torch.device | str = "cpu") -> tuple[F
             "its weights are smaller than its manifest implies.",
         )
         density = _template(manifest["density"], encoder)
-        layout = _layout(manifest, density, encoder.n_columns)
+        layout = _layout(manifest, density, encoder.n_columns) | _memory_layout(manifest, encoder)
         arrays = _read_arrays(archive, layout)
         _check_values(arrays)
         model = _built(manifest, encoder, density, arrays, torch.device(device))
         _check_probes(model, manifest["probes"])
         extra: Json = manifest["extra"]
-        return model, extra
+        return model, _built_memory(arrays) if manifest["memory"] else None, extra
 
 
 def _probe_scores(
@@ -242,6 +256,8 @@ def _check_values(arrays: Arrays) -> None:
         require(bool(np.isfinite(array).all()), f"tensor {name!r} holds NaN or infinity.")
         is_sorted = not name.startswith("calibration.") or bool((array[1:] >= array[:-1]).all())
         require(is_sorted, f"tensor {name!r} is not sorted.")
+    for name in ("memory.observed", "memory.outside", "memory.doubtful"):
+        require(bool((arrays.get(name, np.zeros(1)) <= 1).all()), f"{name!r} is no truth value.")
 
 
 def _built(
@@ -257,6 +273,7 @@ def _built(
     members = tuple(
         FittedMember(
             record["weight"],
+            record["lam"],
             record["fold"],
             _under(f"member.{index}.parameters.", tensors),
             Anchors(**_under(f"member.{index}.anchors.", tensors)),
@@ -274,6 +291,43 @@ def _built(
         manifest["calibration"]["guarantee"],
     )
     return FittedModel(encoder, density.to(device), members, manifest["selection"], calibration)
+
+
+def _memory_arrays(memory: Memory) -> Arrays:
+    """Name the arrays of a memory; truth values are bytes."""
+    arrays = {
+        "inputs": memory.encoded.inputs,
+        "targets": memory.encoded.targets,
+        "observed": memory.encoded.observed.view(np.uint8),
+        "outside": memory.encoded.outside.view(np.uint8),
+        "doubtful": memory.doubtful.view(np.uint8),
+        "roles": memory.roles,
+    }
+    return {f"memory.{name}": np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _memory_layout(manifest: Json, encoder: Encoder) -> Layout:
+    if manifest["memory"] is None:
+        return {}
+    n, n_folds = manifest["memory"]["n_rows"], manifest["memory"]["n_folds"]
+    return {
+        "memory.inputs": ("F32", [n, encoder.n_inputs]),
+        "memory.targets": ("F32", [n, encoder.n_columns]),
+        "memory.observed": ("U8", [n, encoder.n_columns]),
+        "memory.outside": ("U8", [n, encoder.n_columns]),
+        "memory.doubtful": ("U8", [n]),
+        "memory.roles": ("U8", [n_folds, n]),
+    }
+
+
+def _built_memory(arrays: Arrays) -> Memory:
+    # Copies, as above.
+    part = {n.removeprefix("memory."): v.copy() for n, v in arrays.items() if n[:7] == "memory."}
+    flags = {name: part[name].astype(np.bool_) for name in ("observed", "outside", "doubtful")}
+    encoded = Encoded(part["inputs"], part["targets"], flags["observed"], flags["outside"])
+    memory = Memory(encoded, flags["doubtful"], part["roles"])
+    require(not memory.lacks_a_role, "its memory lacks rows that every fold must have.")
+    return memory
 
 
 def _padded(array: npt.NDArray[Any], length: int) -> npt.NDArray[np.float64]:

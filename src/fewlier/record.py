@@ -12,7 +12,7 @@ from fewlier.summary import Summary, is_texts
 from fewlier.table.columns import fields_of
 
 # Parameters younger than some files; their detectors had no use for them.
-_LATER = ("unlabelled", "latent", "n_samples", "flow", "n_transforms")
+_LATER = ("unlabelled", "memory", "latent", "n_samples", "flow", "n_transforms")
 
 
 def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) -> Json:

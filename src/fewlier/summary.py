@@ -1,7 +1,7 @@
 """What a fit did, in words and numbers."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -35,8 +35,8 @@ class Summary:
         Weighted mean of the kept members' validation criterion.
     criterion : str
         Name of that criterion.
-    threshold, unit : float, str
-        Scores above the threshold are anomalies.
+    threshold, unit, rule : float, str, str
+        Scores above the threshold are anomalies; what it stands for.
     passes_per_row : int
         Network evaluations that scoring a row takes.
     seconds : float
@@ -57,6 +57,7 @@ class Summary:
     passes_per_row: int
     seconds: float
     notes: tuple[str, ...]
+    rule: str = ""
 
     def __str__(self) -> str:
         """Return one line per fact."""
@@ -67,11 +68,17 @@ class Summary:
             f"columns     {_by_kind(self.kinds)}",
             f"lambda      {weights} (weight in the score)",
             f"validation  {self.criterion.replace('_', ' ')} {self.validation:.3f}",
-            f"threshold   {self.threshold:.3f} {self.unit}",
+            f"threshold   {self.threshold:.4g} {self.unit}{f' ({self.rule})' if self.rule else ''}",
             f"cost        {self.passes_per_row} network passes per row",
             f"time        {self.seconds:.1f} s",
         ]
         return "\n".join(lines + [f"note        {note}" for note in self.notes])
+
+    def after(self, before: "Summary") -> "Summary":
+        """Return this summary of an update with the rows of what came before counted in."""
+        counts = ("n_normal", "n_anomaly", "n_unlabelled")
+        totals = {name: getattr(self, name) + getattr(before, name) for name in counts}
+        return replace(self, **totals)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; the weights as pairs, because lambdas are numbers."""
@@ -81,6 +88,8 @@ class Summary:
     @classmethod
     def from_json(cls, record: object) -> "Summary":
         """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
+        if isinstance(record, dict):  # files may be older than the rule
+            record = {"rule": ""} | record
         names = [field.name for field in fields(cls)]
         values = dict(zip(names, fields_of(record, "its summary", names), strict=True))
         for name in _COUNTS:
@@ -88,7 +97,7 @@ class Summary:
             require(is_count, f"{name!r} is no number of rows.")
         for name in _NUMBERS:
             require(is_finite_float(values[name]), f"{name!r} is no number.")
-        for name in ("criterion", "unit"):
+        for name in ("criterion", "unit", "rule"):
             require(isinstance(values[name], str), f"{name!r} is no text.")
         require(is_texts(values["kinds"]), "'kinds' is no record of texts.")
         notes, weights = values["notes"], values["lambda_weights"]
@@ -142,6 +151,7 @@ def summarise(
         unit=unit_of(model),
         passes_per_row=model.passes_per_row,
         seconds=seconds,
+        rule=model.calibration.rule,
         notes=(*_distrust(kept, int((labels == UNLABELLED).sum())), *notes, *_diverged(history)),
     )
 
@@ -149,7 +159,7 @@ def summarise(
 def _distrust(kept: Sequence["MemberHistory"], n_unlabelled: int) -> list[str]:
     """Say how many of the unlabelled rows count less, where any might."""
     shares = [(line.distrusted, line.weight) for line in kept if line.distrusted is not None]
-    if not shares:
+    if not shares or not n_unlabelled:
         return []
     values, weights = zip(*shares, strict=True)
     share = np.average(values, weights=weights)

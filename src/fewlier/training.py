@@ -40,7 +40,9 @@ class Member:
     """One density to train: the weight of its ranking term, its rows, and a seed.
 
     `normals` and `anomalies` train it; `validation_normals` and `validation_anomalies` choose its
-    epoch. All are row numbers of the same encoded table.
+    epoch. All are row numbers of the same encoded table. It starts from random parameters, or
+    where `start` says; then it keeps its last epoch: rows are labelled for scoring high, and by
+    such rows the start itself would seem best.
     """
 
     lam: float
@@ -49,6 +51,7 @@ class Member:
     anomalies: IntArray
     validation_normals: IntArray
     validation_anomalies: IntArray
+    start: Parameters | None = None
 
 
 @final
@@ -149,6 +152,7 @@ class _Stack:
         self.density, self.rows, self.settings = density, rows, settings
         self.doubtful = doubtful
         self.device = rows.targets.device
+        self.is_warm = all(member.start is not None for member in members)
         self.is_complete = bool((rows.observed & ~rows.outside).all())
         self.parameters = _initial(density, members, self.device)
         self.optimizer = torch.optim.Adam(
@@ -177,6 +181,8 @@ class _Stack:
         """Train, yielding the number of each epoch done, until no member may improve."""
         step = 0
         patience = self.settings.patience or self.settings.max_epochs
+        if self.is_warm:
+            self._remember(0, self._judge().cpu())
         for epoch in range(1, self.settings.max_epochs + 1):
             rule = partial(trust, fence=fence_at(epoch, self.settings.max_epochs))
             for slices in zip(*(batches.epoch() for batches in self.batches), strict=True):
@@ -243,10 +249,10 @@ class _Stack:
         )
 
     def _remember(self, epoch: int, value: Float[Tensor, " m"]) -> None:
-        """Keep the members that are better than ever: NaN never is, and a tie is not."""
+        """Keep the members that are better than ever, or went on from a start: NaN never is."""
         for i, v in zip(self.active.tolist(), value.tolist(), strict=True):
             self.curves[i].append(v)
-        improved = value > self.best_value[self.active]
+        improved = value.isfinite() if self.is_warm else value > self.best_value[self.active]
         which = self.active[improved]
         self.best_value[which], self.best_epoch[which] = value[improved], epoch
         for name, p in self.parameters.items():
@@ -289,7 +295,8 @@ def _initial(density: Density, members: Sequence[Member], device: torch.device) 
     states = []
     for member in members:
         density.reset(torch.Generator().manual_seed(member.seed))
-        states.append({name: p.detach().clone() for name, p in density.named_parameters()})
+        drawn = {name: p.detach().clone() for name, p in density.named_parameters()}
+        states.append({n: p.cpu() for n, p in (member.start or drawn).items()})
     density.to(device)
     return {
         name: torch.stack([state[name] for state in states]).to(device).requires_grad_()

@@ -99,7 +99,12 @@ def test_help_is_shown_without_importing_torch(arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    ["fit absent.csv -o a.fewlier", "score absent.csv -m a.fewlier", "inspect absent.fewlier"],
+    [
+        "fit absent.csv -o a.fewlier",
+        "update a.fewlier absent.csv --label b",
+        "score absent.csv -m a.fewlier",
+        "inspect absent.fewlier",
+    ],
 )
 def test_a_wrong_path_is_told_without_importing_torch(arguments):
     code, out, err = without_torch(*arguments.split())
@@ -118,7 +123,7 @@ def test_the_help_of_every_command_ends_with_an_example(name, fewlier):
 @pytest.mark.usefixtures("quick", "quick_demo")
 def test_the_examples_run_in_order_in_one_folder(fewlier, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for seed, name in enumerate(["train.csv", "new.csv", "test.csv"]):
+    for seed, name in enumerate(["train.csv", "new.csv", "test.csv", "more.csv"]):
         rows = payments(200, seed).drop(columns="id")
         (rows.drop(columns="fraud") if name == "new.csv" else rows).to_csv(name, index=False)
     for name, example in EXAMPLES.items():
@@ -161,6 +166,8 @@ def test_it_shows_the_script_for_completion(shell, fewlier, monkeypatch):
         ["fit", "a.csv", "-o", "b", "--selection", "worst"],
         ["fit", "a.csv", "-o", "b", "--device", "tpu"],
         ["fit", "a.csv", "-o", "b", "--max-epochs", "0"],
+        ["update", "a.fewlier", "b.csv"],
+        ["update", "a.fewlier", "--label", "c"],
         ["score", "a.csv"],
         ["explain", "a.csv", "-m", "b", "--top", "0"],
         ["evaluate", "a.csv", "-m", "b"],

@@ -2,8 +2,10 @@
 
 import gzip
 import io
+import json
 import pickle  # noqa: TID251 - to show that it is refused
 import re
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -15,6 +17,8 @@ from fewlier.table import reading
 
 ROWS = payments(80, seed=2)
 TEXT = ROWS.to_csv(index=False)
+GOLDEN = Path(__file__).parents[1] / "golden"
+OLD_ROWS = json.dumps(json.loads((GOLDEN / "version_1.json").read_text("utf-8"))["rows"])
 
 
 def parquet(frame):
@@ -73,7 +77,10 @@ TABLES = {  # content, and what score, explain and evaluate say of it
     ),
     "UTF-16": (TEXT.encode("utf-16"), "got text in UTF-16. Save it as CSV"),
     "latin-1": (TEXT.replace("Oslo", "Tromsø").encode("latin-1"), "UTF-8.* Save it as UTF-8"),
-    "a spreadsheet": (b"PK\x03\x04\x14\x00", "got a spreadsheet or zip. Save it as CSV"),
+    "a spreadsheet": (
+        b"PK\x03\x04\x14\x00",
+        "got a spreadsheet, zip or model. Save it as CSV",
+    ),
     "cut gzip": (gzip.compress(TEXT.encode())[:-30], "can be read; Truncated compressed stream"),
     "cut parquet": (parquet(ROWS)[:-30], "must be CSV or Parquet; got damage"),
     "no columns": (parquet(pa.table({})), "must have a column"),
@@ -129,6 +136,7 @@ WITH_MODEL = {
     "score": ["score", "new.csv", "-m", "bad.fewlier", "-o", "out.csv"],
     "explain": ["explain", "new.csv", "-m", "bad.fewlier"],
     "evaluate": ["evaluate", "new.csv", "-m", "bad.fewlier", "--label", "fraud"],
+    "update": ["update", "bad.fewlier", "new.csv", "--label", "fraud"],
     "threshold": ["threshold", "bad.fewlier", "--false-alarm-rate", "0.2"],
 }
 
@@ -173,7 +181,12 @@ def test_a_bad_output_is_refused_before_the_work(output, message, model, refused
 
 SCARCE = {
     "one row": (csv(ROWS.head(1)), "train.data"),
-    "all anomalous": (csv(ROWS.assign(fraud=1)), "normal"),
+    "all anomalous": (csv(ROWS.drop(columns="id").assign(fraud=1)), "normal"),
+    "a slip": (
+        csv(changed("amount", "?").drop(columns="id")),
+        r"'amount' must hold numbers or categories; got \d+ numbers and the text '\?' "
+        r"\(first at row 5\). Empty the cell.*--column amount=category",
+    ),
     "label absent": (
         csv(ROWS.drop(columns="fraud")),
         "label column must be among.*'fraud'.*'id'",
@@ -233,6 +246,40 @@ def test_fit_refuses_bad_options(options, message, refused, tmp_path):
     (tmp_path / "odd.csv").write_bytes(csv(ROWS.drop(columns="city")))
     output = [] if "-o" in options else ["-o", "new.fewlier"]
     assert re.search(message, refused("fit", "train.csv", *options.split(), *output))
+
+
+UPDATE = {
+    "--label class": "new.csv: the label column must be among its columns; got 'class'",
+    "--label city": "new.csv: Label column 'city' must hold 1 and 0.*--anomaly VALUE",
+    "--label city --anomaly Paris": "new.csv: .*'Paris' is not in it",
+    "--label fraud -o -": "must be written to a file; got standard output",
+    "--label fraud -o new.csv": "another file than the input; got 'new.csv' for both",
+    "--label fraud -o absent/x": "'absent/x': No such file",
+    "--label fraud -o folder": "'folder': it is a folder",
+}
+
+
+@pytest.mark.parametrize(("options", "message"), UPDATE.items(), ids=UPDATE)
+def test_update_refuses_bad_options(options, message, model, refused, tmp_path):
+    (tmp_path / "new.csv").write_text(TEXT)
+    (tmp_path / "folder").mkdir()
+    assert re.search(message, refused("update", model, "new.csv", *options.split()))
+
+
+@pytest.mark.parametrize(("content", "message"), TABLES.values(), ids=TABLES)
+def test_update_refuses_a_bad_table(content, message, model, refused, tmp_path):
+    (tmp_path / "new.data").write_bytes(content)
+    found = refused("update", model, "new.data", "--label", "fraud")
+    assert found.startswith("new.data: ")
+    assert re.search(message, found), found
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "other.fewlier"]])
+def test_update_refuses_a_model_that_keeps_no_rows(output, refused, tmp_path):
+    (tmp_path / "new.csv").write_bytes(csv(pd.DataFrame(json.loads(OLD_ROWS)).assign(ill=1)))
+    (tmp_path / "old.fewlier").write_bytes((GOLDEN / "version_1.fewlier").read_bytes())
+    found = refused("update", "old.fewlier", "new.csv", "--label", "ill", *output)
+    assert "this model keeps none. Fit again with memory=True" in found
 
 
 def test_evaluate_needs_labels_of_both_kinds(model, refused, tmp_path):

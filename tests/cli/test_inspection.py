@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from processes import plain
@@ -24,21 +25,34 @@ def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
     assert [column["name"] for column in facts["columns"]] == ["amount", "visits", "city"]
     assert facts["parameters"]["max_epochs"] == 10
     assert facts["summary"] == loaded.summary_.to_json()
+    kept = loaded._memory
+    assert facts["memory"] == {"n_rows": 200, "bytes": kept.n_bytes} != {"n_rows": 200, "bytes": 0}
     assert {"format_version", "density", "n_held_back", "guarantee"} <= set(facts)
 
 
 def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
     shown = plain(fewlier("inspect", model).out.decode())
     for words in (
-        f"model {model}, 0.0 MB, format 1",
+        f"model {model}, 0.0 MB, format 2",
         f"written by fewlier {__version__}, torch ",
         "density made, hidden units [16]",
         "members, selection average",
         "rows 150 normal, 10 anomalous, 40 unlabelled",
         "p-values from ",
+        "memory 200 rows kept for `fewlier update`, 0.0 MB",
         "city category category Bern, Oslo, Rome",
     ):
         assert words in shown
+
+
+def test_inspect_tells_that_no_row_is_kept(fewlier, tmp_path):
+    path = tmp_path / "old.fewlier"
+    path.write_bytes((Path(__file__).parents[1] / "golden" / "version_1.fewlier").read_bytes())
+    assert json.loads(fewlier("inspect", path, "--json").out)["memory"] == {
+        "n_rows": 0,
+        "bytes": 0,
+    }
+    assert "memory 0 rows kept" in plain(fewlier("inspect", path).out.decode())
 
 
 def test_inspect_needs_no_torch(model):

@@ -58,6 +58,7 @@ def test_labels_may_be_written_in_many_ways(content, options, model, fewlier):
         "precision": pytest.approx(truth[above].mean()),
         "recall": pytest.approx(above[truth].mean()),
         "false_alarm_rate": pytest.approx(above[~truth].mean()),
+        "unit": detector.score_unit_,
     }
 
 
@@ -107,9 +108,10 @@ def test_a_threshold_is_moved_in_place(model, fewlier):
     assert done.err == ""
     assert json.loads(done.out) == {
         "model": str(model),
-        "before": before,
+        "threshold_before": before,
         "threshold": after,
         "unit": "standard units",
+        "rule": AnomalyDetector.load(model).summary_.rule,
     }
 
 
@@ -117,7 +119,8 @@ def test_a_threshold_is_moved_into_another_file(model, fewlier, tmp_path):
     content = model.read_bytes()
     done = fewlier("threshold", model, "--contamination", 0.4, "-o", tmp_path / "new.fewlier")
     assert re.fullmatch(
-        rf"threshold \S+ -> \S+ standard units, in {tmp_path}/new.fewlier\n", done.out.decode()
+        rf"threshold \S+ -> \S+ standard units \(contamination 0.4\), in {tmp_path}/new.fewlier\n",
+        done.out.decode(),
     )
     assert model.read_bytes() == content
     moved = AnomalyDetector.load(tmp_path / "new.fewlier")
@@ -128,7 +131,7 @@ def test_a_threshold_is_moved_into_another_file(model, fewlier, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "false_alarm_rate"),
+        ([], "--false-alarm-rate"),
         (["--false-alarm-rate", 0.1, "--contamination", 0.1], "contamination"),
         (["--false-alarm-rate", 2], "2"),
         (["--false-alarm-rate", 0.1, "-o", "absent/m.fewlier"], "absent/m.fewlier"),

@@ -171,18 +171,21 @@ def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
     assert json.loads(done.out) == {
         "output": str(out),
         "n_rows": N,
-        "n_anomalies": out.read_text().count(",true,"),
+        "n_above_threshold": out.read_text().count(",true,"),
         "threshold": loaded.threshold_,
         "unit": loaded.score_unit_,
         "passed_through": ["id", "fraud"],
+        "outside": {"visits": 1},
     }
-    assert done.err == "fewlier: note: not columns of the model, passed through: id, fraud."
+    assert done.err.endswith("fewlier: note: not columns of the model, passed through: id, fraud.")
 
 
 def test_score_says_in_words_what_it_did(model, fewlier):
     done = fewlier("score", "-", "-m", model, stdin=ROWS[FEATURES].to_csv(index=False).encode())
     assert re.fullmatch(
-        r"fewlier: 150 rows scored, \d+ above the threshold of \S+ standard units.", done.err
+        r"fewlier: note: values never seen in training, or impossible, count as odd: 1 in visits. "
+        r"fewlier: 150 rows scored, \d+ above the threshold of \S+ standard units.",
+        done.err,
     )
 
 
@@ -196,7 +199,7 @@ def test_json_and_rows_cannot_share_standard_output(table, model, fewlier, folde
 
 def test_explain_gives_the_oddest_rows_first(table, expected, model, fewlier):
     done = fewlier("explain", table, "-m", model, "--top", 7, "--columns", 2, "--json")
-    found = json.loads(done.out)
+    found = json.loads(done.out)["rows"]
     order = np.argsort(-expected, kind="stable")[:7]
     assert [record["row"] for record in found] == order.tolist()
     assert [record["anomaly_score"] for record in found] == expected[order].tolist()
@@ -213,12 +216,15 @@ def test_explain_gives_the_oddest_rows_first(table, expected, model, fewlier):
 
 def test_explain_shows_rows_in_a_grid(table, model, fewlier):
     shown = fewlier("explain", table, "-m", model, "--top", 3).out.decode()
-    assert "Score in standard units; rows are counted from 0. The threshold is" in plain(shown)
+    assert "Scores are in standard units; a row above" in plain(shown)
     assert "what adds most to the score" in shown
-    assert len(re.findall(r"^ +\d+ +\d+\.\d\d +0\.\d+ +amount = \d", shown, re.MULTILINE)) == 3
+    assert (
+        len(re.findall(r"^ +\d+ +\d+\.\d\d +anomaly +0\.\d+ +amount = \d", shown, re.MULTILINE))
+        == 3
+    )
 
 
 def test_explain_gives_all_rows_of_a_short_table(model, fewlier):
     content = ROWS.head(2).to_csv(index=False).encode()
     found = json.loads(fewlier("explain", "-", "-m", model, "--json", stdin=content).out)
-    assert sorted(record["row"] for record in found) == [0, 1]
+    assert sorted(record["row"] for record in found["rows"]) == [0, 1]

@@ -63,6 +63,27 @@ def test_a_stopped_fit_says_so_and_leaves_what_was_there(number, code, tmp_path,
 
 
 @each_stop
+def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(
+    number, code, model, tmp_path, folder
+):
+    (tmp_path / "more.csv").write_bytes(TEXT)
+    before = folder()
+    # Epochs without end, of which each is told.
+    endless = "from fewlier import updating; updating.MAX_EPOCHS = 10**6\n"
+    endless += "from fewlier import record; read = record._read_parameters\n"
+    endless += "record._read_parameters = lambda *a: read(*a) | {'max_epochs': 10**6}\n"
+    process = started(
+        "update", model, tmp_path / "more.csv", "--label", "fraud", driver=endless + DRIVER
+    )
+    line_with(b"updating:", process)
+    returned, out, err = ended(process, number)
+    assert (returned, out) == (code, b"")
+    assert "Traceback" not in err
+    assert "the model is as before" in err.splitlines()[-1]
+    assert folder() == before
+
+
+@each_stop
 def test_a_stopped_score_says_so_and_leaves_what_was_there(number, code, model, tmp_path, folder):
     (tmp_path / "out.csv").write_bytes(b"old")
     before = folder()
@@ -123,7 +144,7 @@ def limited():
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
 
-@pytest.mark.parametrize("command", ["score", "fit"])
+@pytest.mark.parametrize("command", ["score", "fit", "update"])
 def test_a_full_disk_is_told_and_leaves_what_was_there(command, model, tmp_path, folder):
     (tmp_path / "in.csv").write_bytes(TEXT)
     (tmp_path / "out.csv").write_bytes(b"old")
@@ -131,10 +152,10 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(command, model, tmp_path,
     options = {
         "score": ["-m", model],
         "fit": ["--label", "fraud", "--ignore", "id", "--max-epochs", "1", "--selection", "best"],
+        "update": ["--label", "fraud"],
     }[command]
-    done = run(
-        *(command, tmp_path / "in.csv", *options, "-o", tmp_path / "out.csv"), preexec_fn=limited
-    )
+    inputs = [model, tmp_path / "in.csv"] if command == "update" else [tmp_path / "in.csv"]
+    done = run(*(command, *inputs, *options, "-o", tmp_path / "out.csv"), preexec_fn=limited)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
     assert "File too large" in done.stderr

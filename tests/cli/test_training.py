@@ -1,4 +1,4 @@
-"""`fewlier fit`: from a table to a model file."""
+"""`fewlier fit` and `fewlier update`: from a table to a model file."""
 
 import json
 
@@ -101,6 +101,64 @@ def test_a_single_column_with_empty_lines_is_a_table(fitted):
     _, detector = fitted(content, label=None)
     assert detector.summary_.n_unlabelled == 120
     assert list(kinds(detector)) == ["size"]
+
+
+@pytest.mark.parametrize(
+    ("options", "memory"), [((), True), (("--memory",), True), (("--no-memory",), False)]
+)
+def test_a_model_keeps_rows_unless_told_not_to(options, memory, fitted, fewlier, tmp_path):
+    _, detector = fitted(csv(), *options)
+    assert detector.memory is memory
+    assert (detector._memory is not None) is memory
+    facts = json.loads(fewlier("inspect", tmp_path / "new.fewlier", "--json").out)
+    assert (facts["memory"]["n_rows"], facts["parameters"]["memory"]) == (150 * memory, memory)
+
+
+MORE = payments(30, seed=8)
+
+
+@pytest.mark.parametrize("name", [None, "other.fewlier"])
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_update_writes_the_model_that_the_library_would(
+    name, is_piped, model, model_bytes, fewlier, tmp_path
+):
+    table, target = tmp_path / "more.csv", tmp_path / (name or model.name)
+    table.write_bytes(csv(MORE))  # with an id, which the model does not know
+    source = ["-"] if is_piped else [table]
+    output = ["-o", target] if name else []
+    done = fewlier("update", model, *source, "--label", "fraud", *output, stdin=table.read_bytes())
+    assert (done.code, done.err) == (0, "")
+    updated = AnomalyDetector.load(target)
+    assert done.out.decode() == f"{updated.summary_}\nmodel       {target}\n"
+    assert model.read_bytes() == model_bytes or name is None
+    model.write_bytes(model_bytes)
+    expected = AnomalyDetector.load(model).update(MORE[FEATURES], MORE["fraud"])
+    rows = payments(40, seed=5)[FEATURES]
+    np.testing.assert_array_equal(updated.anomaly_score(rows), expected.anomaly_score(rows))
+    assert updated.threshold_ == expected.threshold_
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        {"more.csv", model.name, target.name}
+    )
+
+
+def test_update_says_in_json_what_it_did_and_again_counts_on(model, fewlier):
+    for n in (1, 2):
+        done = fewlier("update", model, "-", "--label", "fraud", "--json", stdin=csv(MORE))
+        assert (done.code, done.err) == (0, "")
+        facts = json.loads(done.out)
+        summary = AnomalyDetector.load(model).summary_
+        assert facts == {"model": str(model), **summary.to_json()}
+        counts = facts["n_normal"], facts["n_anomaly"], facts["n_unlabelled"]
+        assert counts == (150 + 22 * n, 10 + 2 * n, 40 + 6 * n)
+        assert f"beside {170 + 30 * n} remembered ones" in facts["notes"][-1]
+
+
+def test_update_reads_text_labels_and_columns_in_any_order(model, fewlier):
+    rows = MORE.assign(fraud=MORE["fraud"].map({1: "bad", 0: "fine"}), more="text")
+    rows = rows[rows.columns[::-1]]
+    arguments = ["update", model, "-", "--label", "fraud", "--anomaly", "bad"]
+    assert fewlier(*arguments, stdin=csv(rows)).code == 0
+    assert AnomalyDetector.load(model).summary_.n_anomaly == 12
 
 
 def test_a_validation_table_chooses_instead_of_training_rows(fitted, tmp_path):

@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of the model-file reader: `make fuzz`.
 
-Every input is a way to change the golden file. Whatever it makes must be refused as a `FormatError`
+Every input is a way to change a golden file. Whatever it makes must be refused as a `FormatError`
 or load, and what loads must survive being saved and loaded again. Anything else, a hang or memory
 beyond the limit is a finding, which libFuzzer writes to a file and ends with.
 
@@ -18,6 +18,7 @@ import struct
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,11 +31,7 @@ with atheris.instrument_imports(include=["fewlier", "zipfile"]):
     from fewlier import AnomalyDetector, FormatError
     from fewlier.archive import MANIFEST, WEIGHTS
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "version_1.fewlier"
-with zipfile.ZipFile(GOLDEN) as golden:
-    MANIFEST_BYTES, WEIGHT_BYTES = golden.read(MANIFEST), golden.read(WEIGHTS)
-BODY_START = 8 + struct.unpack("<Q", WEIGHT_BYTES[:8])[0]
-HEADER_BYTES, BODY_BYTES = WEIGHT_BYTES[8:BODY_START], WEIGHT_BYTES[BODY_START:]
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.fewlier"))
 
 MAX_EDITS = 2  # more are refused for the first of them
 VALUES = [
@@ -50,11 +47,6 @@ def zipped(manifest: bytes, weights: bytes) -> bytes:
         archive.writestr(zipfile.ZipInfo(MANIFEST), manifest)
         archive.writestr(zipfile.ZipInfo(WEIGHTS), weights)
     return file.getvalue()
-
-
-def with_header(header: bytes) -> bytes:
-    """Put a header before the golden tensors."""
-    return struct.pack("<Q", len(header)) + header + BODY_BYTES
 
 
 def edited(content: bytes, data: bytes) -> bytes:
@@ -95,27 +87,41 @@ def edit(container: Any, key: Any, provider: atheris.FuzzedDataProvider) -> None
             container[key] = copy.deepcopy(provider.PickValueInList(VALUES))
 
 
-def with_changed_body(data: bytes) -> bytes:
-    """Overwrite golden tensors: two bytes say where, the next four with what."""
-    body = bytearray(BODY_BYTES)
+def changed(body: bytes, data: bytes) -> bytes:
+    """Overwrite tensors: two bytes say where, the next four with what."""
+    content = bytearray(body)
     for start in range(0, len(data) - 5, 6):
-        place = int.from_bytes(data[start : start + 2], "little") % (len(body) - 3)
-        body[place : place + 4] = data[start + 2 : start + 6]
-    return WEIGHT_BYTES[:BODY_START] + bytes(body)
+        place = int.from_bytes(data[start : start + 2], "little") % (len(content) - 3)
+        content[place : place + 4] = data[start + 2 : start + 6]
+    return bytes(content)
 
 
-MODES = (  # what the rest of an input makes of the golden file, and the rest that changes nothing
-    (lambda data: data, GOLDEN.read_bytes()),
-    (lambda data: zipped(data, WEIGHT_BYTES), MANIFEST_BYTES),
-    (lambda data: zipped(MANIFEST_BYTES, with_header(data)), HEADER_BYTES),
-    (lambda data: zipped(edited(MANIFEST_BYTES, data), WEIGHT_BYTES), b""),
-    (lambda data: zipped(MANIFEST_BYTES, with_header(edited(HEADER_BYTES, data))), b""),
-    (lambda data: zipped(MANIFEST_BYTES, with_changed_body(data)), b""),
-)
+def modes(path: Path) -> list[tuple[Callable[[bytes], bytes], bytes]]:
+    """List what the rest of an input makes of a golden file, and the rest that changes nothing."""
+    with zipfile.ZipFile(path) as golden:
+        manifest, weights = golden.read(MANIFEST), golden.read(WEIGHTS)
+    start = 8 + struct.unpack("<Q", weights[:8])[0]
+    header, body = weights[8:start], weights[start:]
+
+    def with_header(content: bytes) -> bytes:
+        return struct.pack("<Q", len(content)) + content + body
+
+    return [
+        (lambda data: data, path.read_bytes()),
+        (lambda data: zipped(data, weights), manifest),
+        (lambda data: zipped(manifest, with_header(data)), header),
+        (lambda data: zipped(edited(manifest, data), weights), b""),
+        (lambda data: zipped(manifest, with_header(edited(header, data))), b""),
+        (lambda data: zipped(manifest, weights[:start] + changed(body, data)), b""),
+    ]
+
+
+MODES = [mode for path in GOLDEN for mode in modes(path)]
+SHORT = [number for number, (_, unchanged) in enumerate(MODES) if not unchanged]
 
 
 def check(data: bytes) -> None:
-    """Load what an input makes of the golden file; nothing but a `FormatError` may be raised."""
+    """Load what an input makes of a golden file; nothing but a `FormatError` may be raised."""
     if not data:
         return
     change, _ = MODES[data[0] % len(MODES)]
@@ -138,7 +144,7 @@ def mutated(data: bytes, max_size: int, seed: int) -> bytes:
     random = Random(seed)
     if random.random() < 0.5:
         return atheris.Mutate(data, max_size)
-    return bytes([random.choice([3, 4, 5])]) + random.randbytes(random.randint(1, 24))
+    return bytes([random.choice(SHORT)]) + random.randbytes(random.randint(1, 24))
 
 
 def main() -> None:
@@ -150,7 +156,7 @@ def main() -> None:
     options = [
         "-timeout=10",
         "-rss_limit_mb=4000",  # torch takes 400, and atheris itself some 10 more per 1000 runs
-        f"-max_len={2 * GOLDEN.stat().st_size}",
+        f"-max_len={2 * max(path.stat().st_size for path in GOLDEN)}",
         "-len_control=0",
         "-keep_seed=1",  # though the first inputs, of different lengths, all cover the same
         "-print_final_stats=1",

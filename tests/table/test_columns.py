@@ -177,7 +177,7 @@ def test_one_override_for_all_applies_where_it_can():
         ([1, 2, 2.5], "count", "declared 'count' but has 1 fractional value (first at row 2)."),
         ([0.5, 1.5], "count", "declared 'count' but has 2 fractional values (first at row 0)."),
         ([1, 2.5, -1], "positive", "declared 'positive' but has 1 negative value (first at row 2)"),
-        ([5, 1, 3, 3], "binary", "declared 'binary' but has 3 different values (a third at row 0)"),
+        ([5, 1, 3, 3], "binary", "declared 'binary' but has 3 different values (a third at row 2)"),
         ([5, 5], "binary", "declared 'binary' but has the value 5 only."),
         (["1", "b"], "real", "'x' must hold numbers; got the text 'b' (first at row 1). Declare"),
         (["1", "inf"], "real", "'x' must hold numbers; got the text 'inf' (first at row 1)."),
@@ -328,3 +328,11 @@ GOOD = {"name": "x", "kind": "count", "coding": "real", "levels": []}
 def test_a_damaged_schema_is_refused(data, message):
     with pytest.raises(FormatError, match=message):
         Schema.from_json(data)
+
+
+@pytest.mark.parametrize("spelling", [str.lower, str.title, str.upper])
+def test_truth_values_are_the_same_category_however_they_are_spelled(spelling):
+    column = Column("vip", Kind.CATEGORY, Kind.CATEGORY, ("False", "True", "unknown"))
+    cells = np.array([spelling("true"), spelling("false"), "unknown", "other"], dtype=object)
+    assert column.values(cells).tolist()[:3] == [1, 0, 2]
+    assert np.isnan(column.values(cells)[3])

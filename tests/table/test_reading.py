@@ -196,7 +196,7 @@ FOREIGN = {
     "UTF-16, other end first": (b"\xfe\xff\x00a", "got text in UTF-16. Save it as CSV"),
     "latin-1 names": ("é,b\n1,2\n".encode("latin-1"), "must be UTF-8;.* Save it as UTF-8"),
     "latin-1 cells": ("a,b\né,2\n".encode("latin-1"), "must be UTF-8;.* Save it as UTF-8"),
-    "a spreadsheet": (b"PK\x03\x04rest", "got a spreadsheet or zip. Save it as CSV"),
+    "a spreadsheet": (b"PK\x03\x04rest", "got a spreadsheet, zip or model. Save it as CSV"),
     "feather": (b"ARROW1\x00\x00", "got an Arrow or Feather file. Save it as CSV"),
     "cut gzip": (gzip.compress(TEXT.encode())[:-20], "Truncated compressed stream"),
     "cut bz2": (bz2.compress(TEXT.encode())[:-20], "Truncated compressed stream"),

@@ -1,5 +1,5 @@
 """The command line: parse, one call, print."""
 
-from fewlier.cli.app import app, main
+from fewlier.cli.app import app, main, run
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run"]

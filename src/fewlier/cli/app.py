@@ -25,6 +25,22 @@ for commands in (training, scoring, labelled, inspection):
     commands.register(app)
 
 
+def run() -> NoReturn:
+    """Run the command line as a process of its own, and leave at once.
+
+    A reader of Arrow's may still be busy in a thread when a file turns out to be faulty; it must
+    not meet an interpreter that is being taken down.
+    """
+    code: int | str | None = FINE
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else BUG if code else FINE)
+
+
 def main() -> None:
     """Run the command line: exit code 2 for what the user can fix, 1 for a bug."""
     # So that what a stopped run has begun to write is removed.

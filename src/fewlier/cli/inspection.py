@@ -34,6 +34,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         "n_members": len(manifest["members"]),
         "n_held_back": manifest["calibration"]["n_normal_scores"],
         "guarantee": manifest["calibration"]["guarantee"],
+        "memory": _memory(manifest),
         "columns": manifest["encoder"]["schema"],
         "parameters": manifest["extra"].get("parameters"),
         "summary": summary.to_json(),
@@ -42,6 +43,18 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         typer.echo(json.dumps(facts))
     else:
         _print(facts, str(summary))
+
+
+def _memory(manifest: dict[str, Any]) -> dict[str, int]:
+    """Return how many training rows the file keeps, and how large they are."""
+    from fewlier.table import Encoder
+    from fewlier.table.encode import bytes_of
+
+    record = manifest["memory"] or {"n_rows": 0, "n_folds": 0}
+    encoder = Encoder.from_json(manifest["encoder"])
+    n_rows, n_folds = record["n_rows"], record["n_folds"]
+    n_bytes = n_rows * (bytes_of(encoder.n_inputs, encoder.n_columns) + 1 + n_folds)
+    return {"n_rows": n_rows, "bytes": n_bytes}
 
 
 def _print(facts: dict[str, Any], summary: str) -> None:
@@ -57,7 +70,9 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"density     {density['name']}, hidden units {density['hidden']}; {facts['n_members']} "
         f"members, selection {facts['selection']}\n"
         f"{summary}\n"
-        f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}"
+        f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}\n"
+        f"memory      {facts['memory']['n_rows']} rows kept for `fewlier update`, "
+        f"{facts['memory']['bytes'] / 1e6:.1f} MB"
     )
     grid = Grid(box=box.SIMPLE)
     for heading in ("column", "kind", "scored as", "values"):

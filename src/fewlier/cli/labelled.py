@@ -17,6 +17,7 @@ from fewlier.cli.options import (
     check_model_output,
 )
 from fewlier.cli.screen import progress
+from fewlier.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +44,7 @@ def evaluate(
         with progress("evaluating", "nothing was lost.") as show:
             found = evaluate_file(detector, file, LabelColumn(label, anomaly), show)
     if as_json:
-        typer.echo(json.dumps(asdict(found)))
+        typer.echo(json.dumps({**asdict(found), "unit": detector.score_unit_}))
         return
     precision = "no row is above it" if found.precision is None else f"{found.precision:.1%}"
     typer.echo(
@@ -74,6 +75,8 @@ def threshold(
     """Move the threshold of a model without refitting."""
     from fewlier.detector import AnomalyDetector
 
+    if (false_alarm_rate is None) == (contamination is None):
+        raise UserError("A threshold must be set by --false-alarm-rate or by --contamination.")
     target = output or model
     check_model_output(target)
     detector = AnomalyDetector.load(model)
@@ -82,7 +85,9 @@ def threshold(
     detector.save(target)
     after, unit = detector.threshold_, detector.score_unit_
     if as_json:
-        facts = {"model": str(target), "before": before, "threshold": after, "unit": unit}
+        facts = {"model": str(target), "threshold_before": before, "threshold": after}
+        facts |= {"unit": unit, "rule": detector.summary_.rule}
         typer.echo(json.dumps(facts))
     else:
-        typer.echo(f"threshold {before:.4g} -> {after:.4g} {unit}, in {target}")
+        rule = detector.summary_.rule
+        typer.echo(f"threshold {before:.4g} -> {after:.4g} {unit} ({rule}), in {target}")

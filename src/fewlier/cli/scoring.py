@@ -48,21 +48,25 @@ def score(
             progress("scoring", "no output was written.") as show,
         ):
             report = score_file(detector, file, write, typed=typed, on_batch=show)
+    if report.outside:
+        cells = ", ".join(f"{n} in {name}" for name, n in report.outside.items())
+        say(f"note: values never seen in training, or impossible, count as odd: {cells}.")
     if report.passed_through:
         say(f"note: not columns of the model, passed through: {', '.join(report.passed_through)}.")
     facts = {
         "output": str(output),
         "n_rows": report.n_rows,
-        "n_anomalies": report.n_anomalies,
+        "n_above_threshold": report.n_above_threshold,
         "threshold": detector.threshold_,
         "unit": detector.score_unit_,
         "passed_through": list(report.passed_through),
+        "outside": report.outside,
     }
     if as_json:
         typer.echo(json.dumps(facts))
     else:
         say(
-            f"{report.n_rows} rows scored, {report.n_anomalies} above the threshold of "
+            f"{report.n_rows} rows scored, {report.n_above_threshold} above the threshold of "
             f"{detector.threshold_:.4g} {detector.score_unit_}."
         )
 
@@ -85,7 +89,8 @@ def explain(
         with progress("explaining", "nothing was lost.") as show:
             rows = explain_file(detector, file, top, show)
     if as_json:
-        typer.echo(json.dumps(rows.records(detector, columns)))
+        facts = {"threshold": detector.threshold_, "unit": detector.score_unit_}
+        typer.echo(json.dumps({**facts, "rows": rows.records(detector, columns)}))
     else:
         _print(rows, detector, columns)
 
@@ -95,17 +100,20 @@ def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None
     from rich.console import Console
     from rich.table import Table as Grid
 
-    grid = Grid(
-        title=f"Score in {detector.score_unit_}; rows are counted from 0. The threshold is "
-        f"{detector.threshold_:.4g}.",
-        title_justify="left",
-        box=box.SIMPLE,
+    from fewlier.files import VISIBLE
+
+    typer.echo(
+        f"Scores are in {detector.score_unit_}; a row above {detector.threshold_:.4g} is an "
+        "anomaly. Rows are counted from 0."
     )
-    for heading in ("row", "score", "p-value", "what adds most to the score"):
+    grid = Grid(box=box.SIMPLE)
+    for heading in ("row", "score", "", "p-value", "what adds most to the score"):
         grid.add_column(heading, justify="left" if heading.startswith("what") else "right")
     for i, record in enumerate(rows.records(detector, n_reasons)):
-        reasons = "\n".join(map(str, rows.explanation.top(i, n_reasons)))
+        first, *more = rows.explanation.top(i, n_reasons)
+        reasons = "\n".join(map(str, [first, *(r for r in more if r.contribution >= VISIBLE)]))
         score = f"{record['anomaly_score']:.2f}"
-        style = "bold" if record["is_anomaly"] else None
-        grid.add_row(str(record["row"]), score, f"{record['p_value']:.3g}", reasons, style=style)
+        verdict = "anomaly" if record["is_anomaly"] else ""
+        p_value = f"{record['p_value']:.3g}"
+        grid.add_row(str(record["row"]), score, verdict, p_value, reasons)
     Console().print(grid)

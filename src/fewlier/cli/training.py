@@ -1,9 +1,9 @@
-"""Commands that train: `demo` and `fit`."""
+"""Commands that train: `demo`, `fit` and `update`."""
 
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +11,8 @@ from fewlier.cli.options import (
     Anomaly,
     AsJson,
     Data,
+    Label,
+    ModelFile,
     RandomState,
     check_model_output,
     read_kinds,
@@ -19,11 +21,15 @@ from fewlier.cli.options import (
 )
 from fewlier.cli.screen import progress, say
 
+if TYPE_CHECKING:
+    from fewlier.detector import AnomalyDetector
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command(epilog="Example: fewlier demo --labels 6")(demo)
     app.command(epilog="Example: fewlier fit train.csv --label fraud -o fraud.fewlier")(fit)
+    app.command(epilog="Example: fewlier update fraud.fewlier more.csv --label fraud")(update)
 
 
 def demo(
@@ -67,7 +73,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         Path | None, typer.Option(help="Table that chooses epoch and lambda; else rows of TABLE.")
     ] = None,
     density: Annotated[
-        str, typer.Option(help="Estimator: made, vae, flow or autoencoder.")
+        Literal["made", "vae", "flow", "autoencoder"], typer.Option(help="What estimates log p.")
     ] = "made",
     selection: Annotated[
         Literal["average", "best"],
@@ -75,12 +81,15 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     ] = "average",
     unlabelled: Annotated[
         Literal["robust", "normal"],
-        typer.Option(help="Rows without a label: anomalies may hide among them, or normal rows."),
+        typer.Option(help="Whether anomalies may hide among rows without a label."),
     ] = "robust",
     false_alarm_rate: Annotated[
         float, typer.Option(help="Share of normal rows that may score above the threshold.")
     ] = 0.01,
     max_epochs: Annotated[int, typer.Option(min=1, help="Rounds of training at most.")] = 100,
+    memory: Annotated[
+        bool, typer.Option(help="Keep a sample of the rows in the model file, for `update`.")
+    ] = True,
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where to compute.")
     ] = "auto",
@@ -104,6 +113,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             unlabelled=unlabelled,
             false_alarm_rate=false_alarm_rate,
             max_epochs=max_epochs,
+            memory=memory,
             device=device,
             random_state=random_state,
         )
@@ -119,7 +129,42 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     detector.save(output)
     if "" in file.columns:
         say("note: the column without a name, such as an index, was left out.")
+    _report(detector, output, as_json)
+
+
+def update(
+    model: ModelFile,
+    table: Data,
+    label: Label,
+    anomaly: Anomaly = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Model to write instead of MODEL.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add labelled rows to a model, without the table that it was fitted to."""
+    from fewlier.table.reading import open_table
+
+    target = output or model
+    check_model_output(target, table)
+    with open_table(table) as file:
+        from fewlier.detector import AnomalyDetector
+        from fewlier.files import LabelColumn, update_file
+
+        detector = AnomalyDetector.load(model)
+        with progress("updating", "the model is as before.") as show:
+            update_file(
+                detector,
+                file,
+                LabelColumn(label, anomaly),
+                on_epoch=lambda done, total: show(done / total),
+            )
+    detector.save(target)
+    _report(detector, target, as_json)
+
+
+def _report(detector: "AnomalyDetector", model: Path, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"model": str(output), **detector.summary_.to_json()}))
+        typer.echo(json.dumps({"model": str(model), **detector.summary_.to_json()}))
     else:
-        typer.echo(f"{detector.summary_}\nmodel       {output}")
+        typer.echo(f"{detector.summary_}\nmodel       {model}")

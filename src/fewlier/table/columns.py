@@ -16,6 +16,7 @@ from fewlier.table.frame import Bools, Cells, Floats, Table, is_text, number_tex
 
 # Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
 MAX_COUNT = 1e9
+_TRUTH = {word: (word, word.title(), word.upper()) for word in ("true", "false")}
 # An error names at most this many columns.
 _MAX_NAMED = 5
 
@@ -132,6 +133,9 @@ class Column:
         """Position of each cell among the levels, NaN for a cell that is none of them."""
         if is_text(cells):
             position = {level: float(index) for index, level in enumerate(self.levels)}
+            for level in self.levels:  # programs do not agree on how to spell a truth value
+                for alias in _TRUTH.get(str(level).lower(), ()):
+                    position.setdefault(alias, position[level])
             return np.fromiter(map(position.get, cells, repeat(np.nan)), np.float64, len(cells))
         levels = np.array(self.levels, dtype=np.float64)  # the integers of a count are text
         order = np.argsort(levels)

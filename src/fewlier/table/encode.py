@@ -57,6 +57,20 @@ class Encoded:
             self.inputs[rows], self.targets[rows], self.observed[rows], self.outside[rows]
         )
 
+    def followed_by(self, other: Encoded) -> Encoded:
+        """Return the rows of this table and then those of another."""
+        return Encoded(
+            np.concatenate([self.inputs, other.inputs]),
+            np.concatenate([self.targets, other.targets]),
+            np.concatenate([self.observed, other.observed]),
+            np.concatenate([self.outside, other.outside]),
+        )
+
+
+def bytes_of(n_inputs: int, n_columns: int) -> int:
+    """Return the bytes of one encoded row: inputs and targets, observed and outside."""
+    return 4 * n_inputs + 4 * n_columns + 2 * n_columns
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:

@@ -174,7 +174,8 @@ def _breach(coding: Kind, cells: Cells) -> str:
             return ""
         if len(found) == 1:
             return f"the value {number_text(found[0])} only"
-        row = np.flatnonzero(~np.isin(cells, found[:2]) & ~missing(cells))[0]
+        rows = [np.flatnonzero(cells == value)[0] for value in found[:1000]]
+        row = sorted(rows)[2]
         return f"{len(found)} different values (a third at row {row})"
     for adjective, is_outside in outside_domain(coding, cells).items():
         if n_outside := np.count_nonzero(is_outside):

@@ -31,7 +31,7 @@ _PARQUET = b"PAR1"
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
 # What people give for a table, and cannot be read as one, by its first bytes.
 _FOREIGN = {
-    b"PK\x03\x04": "a spreadsheet or zip",
+    b"PK\x03\x04": "a spreadsheet, zip or model",
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
     b"ARROW1": "an Arrow or Feather file",
@@ -95,7 +95,7 @@ class Batch:
         for name, kind in kinds.items():
             texts = self.rows[name]
             if kind is None:
-                columns[name] = as_found(texts, layout)
+                columns[name] = as_found(name, texts, layout)
             elif kind is Kind.CATEGORY:
                 columns[name] = as_category(texts)
             else:
@@ -166,7 +166,9 @@ def naming(file: str, start: int = 0) -> Iterator[None]:
         raise UserError(f"{file}: a table must be CSV or Parquet; got damage: {error}.") from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UserError(f"{file}: a table must be a file that can be read; {reason}.") from error
+        raise UserError(
+            f"{file}: a table must be a file that can be read; {reason}. Check the path."
+        ) from error
 
 
 def _no_rows() -> UserError:

@@ -13,6 +13,10 @@ from fewlier.table.frame import MISSING
 
 DELIMITERS = (",", ";", "\t", "|")
 
+# From this share of numbers on, a column is one of numbers with slips in it.
+MOSTLY = 0.9
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
 Texts: TypeAlias = pa.ChunkedArray
 """One column as it stands in the file, without nulls."""
 
@@ -88,10 +92,28 @@ def as_number(name: str, texts: Texts, layout: Layout) -> pa.ChunkedArray:
     return numbers
 
 
-def as_found(texts: Texts, layout: Layout) -> pa.ChunkedArray:
-    """Return a column as numbers if every cell is one or missing, else as categories."""
+def as_found(name: str, texts: Texts, layout: Layout) -> pa.ChunkedArray:
+    """Return a column as numbers if every cell is one or missing, else as categories.
+
+    Numbers that begin with a zero, such as post codes, are categories. A text among numbers is
+    more likely a slip than a category, and an error.
+    """
+    present = pc.utf8_trim_whitespace(_nulled(texts))
+    if pc.any(pc.match_substring_regex(present, r"^-?0\d")).as_py():
+        return as_category(texts)
     numbers = _parsed(texts, layout)
-    return as_category(texts) if numbers is None else numbers
+    if numbers is not None:
+        return numbers
+    is_number = pc.match_substring_regex(present, _NUMBER)
+    if (pc.mean(is_number).as_py() or 0) < MOSTLY:
+        return as_category(texts)
+    row, text = _first_text(texts, layout)
+    raise CellError(
+        f"Column {name!r} must hold numbers or categories; got {pc.sum(is_number)} numbers and the "
+        f"text {text!r}",
+        row,
+        f"Empty the cell if its value is unknown, or declare the column: --column {name}=category.",
+    )
 
 
 def _parsed(texts: Texts, layout: Layout) -> pa.ChunkedArray | None:

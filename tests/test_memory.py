@@ -1,0 +1,291 @@
+"""Which rows of a fit a model keeps, and what they and new ones do in an update."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from fewlier import UserError, memory
+from fewlier.memory import MOST, ROLES, Memory
+from fewlier.persistence import _memory_arrays
+from fewlier.planning import REUSED, make_plan, plan_with_validation
+from fewlier.table import Table, infer_schema
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+
+GUARANTEE = "none, but that of the fit"
+LABELS = st.sampled_from([ANOMALY, NORMAL, UNLABELLED])
+
+
+def parcels(n, seed=0):
+    """Return a table whose first column tells its rows apart, with a category and gaps."""
+    rng = np.random.default_rng(seed)
+    size = (rng.permutation(n) + seed / 7) / 1000
+    table = pd.DataFrame({"size": size, "city": rng.choice(["Bern", "Oslo"], n)})
+    table.loc[3::7, "city"] = None
+    return table
+
+
+SCHEMA = infer_schema(Table.of(parcels(200)))
+
+
+def plan_of(labels, selection="average", seed=0, table=None, **changes):
+    """Plan a fit of a table with these labels, which need not be trained."""
+    cells = Table.of(parcels(len(labels)) if table is None else table)
+    y = np.asarray(labels, dtype=np.int8)
+    return make_plan(SCHEMA, cells, y, selection, seed, **changes)
+
+
+def labels_of(n_normal, n_anomaly=0, n_unlabelled=0):
+    """Return labels in an order that tells nothing."""
+    labels = np.repeat([NORMAL, ANOMALY, UNLABELLED], [n_normal, n_anomaly, n_unlabelled])
+    return np.random.default_rng(9).permutation(labels)
+
+
+def more_of(plan, labels, seed=1, table=None):
+    """Return further rows with labels, encoded."""
+    cells = Table.of(parcels(len(labels), seed) if table is None else table)
+    encoded = plan.encoder.encode(plan.encoder.schema.match(cells))
+    return encoded, np.asarray(labels, dtype=np.int8)
+
+
+def updated(plan, labels, unlabelled="robust", seed=5, **more):
+    """Plan an update of what a fit remembers; return how many it remembers, and the plan."""
+    kept = Memory.of(plan)
+    new = more_of(plan, labels, **more)
+    return len(kept), kept.plan(plan.encoder, new, unlabelled, GUARANTEE, seed)
+
+
+def roles(fold):
+    return {name: set(getattr(fold, name).tolist()) for name in ROLES}
+
+
+def sizes(encoded, rows):
+    """Name rows by their size, which no two share."""
+    column = encoded.targets[:, 0]
+    return set(column[list(rows)].tolist())
+
+
+# What is kept
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+def test_of_a_table_of_moderate_size_every_row_is_kept_with_its_roles(selection):
+    plan = plan_of(labels_of(150, 7, 40), selection)
+    kept = Memory.of(plan)
+    assert len(kept) == 197
+    np.testing.assert_array_equal(kept.doubtful, plan.doubtful)
+    np.testing.assert_array_equal(kept.encoded.inputs, plan.encoded.inputs)
+    assert [roles(fold) for fold in kept.folds] == [roles(fold) for fold in plan.folds]
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+@pytest.mark.parametrize("n_normal", [2500, 30_000])
+def test_a_large_table_keeps_every_anomaly_and_at_most_so_many_of_each_role(selection, n_normal):
+    labels = labels_of(n_normal, 300, 500)
+    plan = plan_of(labels, selection)
+    kept = Memory.of(plan)
+    found = kept.encoded.targets[:, 0]
+    assert len(np.unique(found)) == len(found) <= sum(MOST.values())
+    assert sizes(plan.encoded, np.flatnonzero(labels == ANOMALY)) <= set(found.tolist())
+    rarest = np.full(len(kept), "", dtype=object)
+    for name in reversed(MOST):
+        rarest[np.bitwise_or.reduce(kept.roles) & (1 << ROLES.index(name)) > 0] = name
+    for name, most in MOST.items():
+        assert (rarest == name).sum() <= most
+    assert "" not in rarest
+
+
+@pytest.mark.parametrize("n_normal", [2500, 30_000])
+def test_a_row_plays_in_memory_the_roles_it_had_in_the_fit(n_normal):
+    plan = plan_of(labels_of(n_normal, 50, 500))
+    kept = Memory.of(plan)
+    is_kept = np.isin(plan.encoded.targets[:, 0], kept.encoded.targets[:, 0])
+    for before, after in zip(plan.folds, kept.folds, strict=True):
+        for name in ROLES:
+            rows = [row for row in getattr(before, name).tolist() if is_kept[row]]
+            assert sizes(kept.encoded, getattr(after, name)) == sizes(plan.encoded, rows)
+            assert len(getattr(after, name)) == len(rows) > 0
+    assert set(kept.encoded.targets[kept.doubtful, 0]) <= set(
+        plan.encoded.targets[plan.doubtful, 0]
+    )
+
+
+@pytest.mark.parametrize("n_normal", [100, 5000])
+@pytest.mark.parametrize("n_bytes", [1, 2000])
+def test_a_wide_table_keeps_fewer_rows_and_still_all_roles_of_all_folds(
+    n_bytes, n_normal, monkeypatch
+):
+    monkeypatch.setattr(memory, "MAX_BYTES", n_bytes)
+    plan = plan_of(labels_of(n_normal, 10))
+    kept = Memory.of(plan)
+    at_least = 2 * len(MOST) * kept._row_bytes  # one row a role and fold
+    assert kept.n_bytes <= max(1.05 * n_bytes, at_least)
+    assert len(kept) < 60
+    assert all(min(map(len, roles(fold).values())) >= 1 for fold in kept.folds)
+    assert not kept.lacks_a_role
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+def test_its_size_is_that_of_its_arrays_in_the_file(selection):
+    kept = Memory.of(plan_of(labels_of(60, 4), selection))
+    assert kept.n_bytes == sum(array.nbytes for array in _memory_arrays(kept).values())
+
+
+def test_the_same_fit_keeps_the_same_rows_and_another_seed_others():
+    labels = labels_of(9000, 4)
+    first, same = (Memory.of(plan_of(labels, seed=1)) for _ in range(2))
+    other = Memory.of(plan_of(labels, seed=2))
+    np.testing.assert_array_equal(first.encoded.targets, same.encoded.targets)
+    np.testing.assert_array_equal(first.roles, same.roles)
+    assert not np.array_equal(first.encoded.targets[:, 0], other.encoded.targets[:, 0])
+
+
+# What new rows do
+
+
+@given(
+    old=st.lists(LABELS, min_size=8, max_size=40),
+    new=st.lists(LABELS, max_size=12),
+    selection=st.sampled_from(["average", "best"]),
+    seed=st.integers(0, 9),
+)
+@examples(max_examples=60)
+def test_rows_that_calibrate_never_train_nor_choose_and_no_new_row_is_one(
+    old, new, selection, seed
+):
+    plan = plan_of([NORMAL] * 4 + old, selection, seed)
+    n_kept, now = updated(plan, new, seed=seed)
+    rows = set(range(n_kept, n_kept + len(new)))
+    normal = {n_kept + i for i, label in enumerate(new) if label != ANOMALY}
+    assert now.n_training == len(now.encoded) == len(now.doubtful) == n_kept + len(new)
+    for before, after in zip(plan.folds, now.folds, strict=True):
+        then, fold = roles(before), roles(after)
+        used = fold["normals"] | fold["anomalies"]
+        used |= fold["validation_normals"] | fold["validation_anomalies"]
+        assert fold["calibration"].isdisjoint(used)
+        assert sizes(now.encoded, fold["calibration"]) == sizes(plan.encoded, then["calibration"])
+        assert fold["normals"] & rows == normal
+        assert fold["validation_normals"].isdisjoint(rows)
+        assert (fold["anomalies"] | fold["validation_anomalies"]) & rows == rows - normal
+        assert fold["anomalies"].isdisjoint(fold["validation_anomalies"])
+    again = Memory.of(now).plan(plan.encoder, more_of(plan, new, 2), "robust", GUARANTEE, seed)
+    for before, after in zip(plan.folds, again.folds, strict=True):
+        held_back = sizes(plan.encoded, before.calibration)
+        assert sizes(again.encoded, after.calibration) == held_back
+        assert sizes(again.encoded, after.normals).isdisjoint(held_back)
+
+
+@given(n_old=st.integers(0, 9), n_new=st.integers(1, 9), seed=st.integers(0, 9))
+@examples(max_examples=40)
+def test_new_anomalies_balance_those_that_train_and_those_that_validate(n_old, n_new, seed):
+    _, now = updated(plan_of(labels_of(60, n_old), seed=seed), [ANOMALY] * n_new, seed=seed)
+    for fold in now.folds:
+        n_train, n_validate = len(fold.anomalies), len(fold.validation_anomalies)
+        assert n_train + n_validate == n_old + n_new
+        assert abs(n_train - n_validate) <= 1
+        assert n_train > 0
+
+
+@pytest.mark.parametrize("n_old", [0, 4])
+@pytest.mark.parametrize("n_new", [2, 5])
+def test_over_two_folds_with_equal_sides_every_new_anomaly_trains_once_and_validates_once(
+    n_old, n_new
+):
+    n_kept, now = updated(plan_of(labels_of(60, n_old)), [ANOMALY] * n_new)
+    first, second = map(roles, now.folds)
+    new = set(range(n_kept, n_kept + n_new))
+    for one, other in ((first, second), (second, first)):
+        assert one["anomalies"] & new == other["validation_anomalies"] & new
+        assert (one["anomalies"] | other["anomalies"]) & new == new
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+def test_a_first_anomaly_trains_in_every_fold(selection):
+    n_kept, now = updated(plan_of(labels_of(60), selection), [NORMAL, ANOMALY])
+    for fold in now.folds:
+        assert fold.anomalies.tolist() == [n_kept + 1]
+        assert not len(fold.validation_anomalies)
+
+
+def test_anomalies_that_the_user_chose_to_validate_do_not_train_for_want_of_others():
+    cells = Table.of(parcels(60))
+    validation = Table.of(parcels(20, seed=3)), np.repeat([1, 0], [5, 15]).astype(np.int8)
+    training = cells, np.zeros(60, dtype=np.int8)
+    plan = plan_with_validation(SCHEMA, training, validation, 0)
+    _, now = updated(plan, [NORMAL] * 4)
+    assert not len(now.folds[0].anomalies)
+    assert len(now.folds[0].validation_anomalies) == 5
+    n_kept, now = updated(plan, [ANOMALY])
+    assert now.folds[0].anomalies.tolist() == [n_kept]
+    assert plan.guarantee == REUSED
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_dropped"),
+    [
+        (UNLABELLED, ANOMALY, True),
+        (UNLABELLED, NORMAL, True),
+        (UNLABELLED, UNLABELLED, False),
+        (NORMAL, ANOMALY, False),
+        (NORMAL, NORMAL, False),
+        (ANOMALY, NORMAL, False),
+    ],
+)
+@pytest.mark.parametrize("row", [5, 10])  # with a city, and without
+def test_a_row_labelled_now_replaces_the_same_row_without_a_label_and_no_other(
+    old, new, is_dropped, row
+):
+    labels = np.tile([UNLABELLED, NORMAL], 40)
+    labels[row] = old
+    plan = plan_of(labels)
+    n_kept, now = updated(plan, [new], table=parcels(80).iloc[[row]])
+    assert n_kept == 80
+    assert len(now.encoded) == 80 + 1 - is_dropped
+    assert (now.encoded.targets[:, 0] == now.encoded.targets[-1, 0]).sum() == 2 - is_dropped
+    assert f"beside {80 - is_dropped} remembered ones" in now.notes[0]
+    for before, after in zip(plan.folds, now.folds, strict=True):  # others play as they did
+        gone = {row} if is_dropped else set()
+        expected = sizes(plan.encoded, roles(before)["calibration"] - gone)
+        assert sizes(now.encoded, after.calibration) == expected
+
+
+@pytest.mark.parametrize("changes", [{"city": "Paris"}, {"city": None}, {"size": 0.123}])
+def test_a_row_that_differs_in_a_cell_is_another_row(changes):
+    table = parcels(80).assign(city="Bern")
+    table.loc[40:, "city"] = "Oslo"
+    plan = plan_of(np.full(80, UNLABELLED), table=table)
+    for row in (0, 79):  # one with each of the codes of the category
+        _, now = updated(plan, [ANOMALY], table=table.iloc[[row]].assign(**changes))
+        assert len(now.encoded) == 81
+
+
+@pytest.mark.parametrize("labels", [[NORMAL] * 40, [ANOMALY] * 40])
+def test_where_every_remembered_row_is_labelled_now_a_new_fit_is_asked_for(labels):
+    plan = plan_of([UNLABELLED] * 40)
+    with pytest.raises(UserError, match=r"must leave rows of the fit.*Fit again"):
+        updated(plan, labels, table=parcels(40))
+
+
+@pytest.mark.parametrize(
+    ("unlabelled", "expected"), [("robust", [False, False, True]), ("normal", [False] * 3)]
+)
+def test_new_rows_without_a_label_are_doubtful_unless_taken_as_normal(unlabelled, expected):
+    plan = plan_of(labels_of(40, 2, 20), unlabelled="robust")
+    n_kept, now = updated(plan, [NORMAL, ANOMALY, UNLABELLED], unlabelled)
+    assert now.doubtful[n_kept:].tolist() == expected
+    np.testing.assert_array_equal(now.doubtful[:n_kept], plan.doubtful)
+
+
+def test_a_plan_is_that_of_its_seed_and_says_what_it_adds():
+    plan, labels = plan_of(labels_of(60, 4)), [ANOMALY] * 6 + [NORMAL] * 3 + [UNLABELLED]
+    (_, one), (_, same), (_, other) = (updated(plan, labels, seed=seed) for seed in (1, 1, 2))
+    for first, second in zip(one.folds, same.folds, strict=True):
+        for name in ROLES:
+            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert one.folds[0].anomalies.tolist() != other.folds[0].anomalies.tolist()
+    assert (one.seed, one.guarantee) == (1, GUARANTEE)
+    assert one.notes == (
+        "Updated with 6 anomalous, 3 normal and 1 unlabelled rows, beside 64 remembered ones.",
+    )
