@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from fewlier import __version__
-from fewlier.cli import inspection, labelled, scoring, training
+from fewlier.cli import data, inspection, labelled, scoring, training
 from fewlier.cli.screen import Stopped, Terminated, say, warnings_as_notes
 from fewlier.errors import UserError
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (training, scoring, labelled, inspection):
+for commands in (training, scoring, labelled, inspection, data):
     commands.register(app)
 
 

@@ -1,0 +1,27 @@
+"""The paper's 16 tables: catalogue, download, cache, splits. Nothing here needs torch."""
+
+from fewlier.datasets.catalogue import Entry, Variant, list_datasets
+from fewlier.datasets.splits import (
+    PAPER,
+    THREE_VALIDATION_ANOMALIES,
+    Protocol,
+    Split,
+    make_split,
+    scale_columns,
+)
+from fewlier.datasets.store import Dataset, get_datasets, load_dataset
+
+__all__ = [
+    "PAPER",
+    "THREE_VALIDATION_ANOMALIES",
+    "Dataset",
+    "Entry",
+    "Protocol",
+    "Split",
+    "Variant",
+    "get_datasets",
+    "list_datasets",
+    "load_dataset",
+    "make_split",
+    "scale_columns",
+]
