@@ -18,7 +18,7 @@ test: $(READY)
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --recursive src
 	$(BIN)/python tools/audit.py constraints.txt
-	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --cov --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
 
 audit: $(READY)
 	$(BIN)/python tools/audit.py constraints.txt

@@ -242,6 +242,10 @@ def test_a_row_labelled_now_replaces_the_same_row_without_a_label_and_no_other(
     plan = plan_of(labels)
     n_kept, now = updated(plan, [new], table=parcels(80).iloc[[row]])
     assert n_kept == 80
+    calibrates = any(row in fold.calibration for fold in plan.folds)
+    if calibrates and not is_dropped and new != ANOMALY:  # it goes on calibrating
+        assert len(now.encoded) == 80
+        return
     assert len(now.encoded) == 80 + 1 - is_dropped
     assert (now.encoded.targets[:, 0] == now.encoded.targets[-1, 0]).sum() == 2 - is_dropped
     assert f"beside {80 - is_dropped} remembered ones" in now.notes[0]
@@ -289,3 +293,15 @@ def test_a_plan_is_that_of_its_seed_and_says_what_it_adds():
     assert one.notes == (
         "Updated with 6 anomalous, 3 normal and 1 unlabelled rows, beside 64 remembered ones.",
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(NORMAL, NORMAL), (NORMAL, UNLABELLED), (UNLABELLED, UNLABELLED)]
+)
+def test_a_calibrating_row_that_comes_back_without_news_does_not_train(old, new):
+    plan = plan_of(np.full(100, old))
+    n_kept, now = updated(plan, np.full(100, new), table=parcels(100))
+    held_back = {row for fold in plan.folds for row in fold.calibration}
+    assert len(now.encoded) == n_kept + 100 - len(held_back)
+    for fold in now.folds:
+        assert not sizes(now.encoded, fold.normals) & sizes(now.encoded, fold.calibration)

@@ -88,15 +88,20 @@ class Memory:
 
         New normals train; new anomalies train or validate, whichever has fewer in a fold. None
         calibrates: rows are often labelled because they score high, and do not stand for fresh
-        ones. A row labelled now replaces the same row remembered without a label.
+        ones. A row labelled now replaces the same row remembered without a label; one that is
+        remembered to calibrate, and is no anomaly, goes on calibrating and does not train.
         """
         encoded, labels = more
-        kept = self._take(~self._repeats(encoded.take(labels != UNLABELLED)))
+        is_known = _among(self.encoded, encoded.take(labels != UNLABELLED))
+        kept = self._take(~(self.doubtful & is_known))
         if kept.lacks_a_role:
             raise UserError(
                 "An update must leave rows of the fit to train, choose and calibrate by; all of "
                 "some are labelled now. Fit again with these labels."
             )
+        calibrating = np.concatenate([fold.calibration for fold in kept.folds])
+        is_news = (labels == ANOMALY) | ~_among(encoded, kept.encoded.take(calibrating))
+        encoded, labels = encoded.take(is_news), labels[is_news]
         new = len(kept) + np.random.default_rng(seed).permutation(len(encoded))
         label = np.concatenate([np.full(len(kept), UNLABELLED), labels])[new]
         folds = [
@@ -129,11 +134,11 @@ class Memory:
         roles = ((f.normals, f.validation_normals, f.calibration) for f in self.folds)
         return not all(len(rows) for fold in roles for rows in fold)
 
-    def _repeats(self, labelled: Encoded) -> Bools:
-        """Mark the doubtful rows that are the same as one of those labelled now."""
-        known = set(_keys(labelled))
-        repeats = np.array([key in known for key in _keys(self.encoded)], dtype=np.bool_)
-        return np.logical_and(self.doubtful, repeats)
+
+def _among(rows: Encoded, others: Encoded) -> Bools:
+    """Mark the rows that are the same as one of the others."""
+    known = set(_keys(others))
+    return np.array([key in known for key in _keys(rows)], dtype=np.bool_)
 
 
 def _sample(memory: Memory, rng: np.random.Generator) -> IntArray:

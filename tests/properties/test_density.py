@@ -257,9 +257,10 @@ def test_a_missing_cell_takes_the_mean_term_unless_a_row_of_means_is_too_normal(
     terms, observed = terms_with_gaps(seed)
     mean = torch.where(observed, terms.value, torch.nan).nanmean(0)
     rows = torch.where(observed, terms.value, mean).sum(-1) + terms.rest
-    usual = terms.rest[1:].mean()  # a missing cell takes its share of what the rest usually is
+    counted = observed.any(-1)
+    usual = terms.rest[counted].mean()  # a missing cell takes its share of what the rest usually is
     typical = anchors(terms, observed).typical
-    expected = torch.minimum(mean.sum() + usual, rows[1:].median())
+    expected = torch.minimum(mean.sum() + usual, rows[counted].median())
     assert typical.sum() == pytest.approx(float(expected))
     torch.testing.assert_close((mean - typical).diff(), torch.zeros(3, dtype=torch.float64))
 
