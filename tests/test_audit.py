@@ -106,3 +106,15 @@ def test_pins_that_cannot_be_read_fail(tmp_path):
     done = audit(tmp_path, "http://127.0.0.1:9/v1/query", pins="jinja2>2\n")
     assert done.returncode == 1
     assert "audit: pip-audit failed" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["ConnectionError", "ProxyError", "SSLError", "ReadTimeout"])
+def test_any_way_of_not_being_connected_is_a_skip(name, monkeypatch):
+    monkeypatch.syspath_prepend(AUDIT.parent)
+    from audit import verdict
+
+    errors = f"Traceback (most recent call last):\n  ...\nrequests.exceptions.{name}: no way there"
+    assert verdict("", errors) == (
+        "audit: SKIPPED, the advisory database cannot be reached",
+        0,
+    )

@@ -11,7 +11,10 @@ import sys
 from collections.abc import Sequence
 
 # What pip-audit's last lines name when it could not ask: its own errors and those of requests.
-UNREACHABLE = ("ConnectionError", "Timeout", "ServiceError", "may be blocking this service")
+UNREACHABLE = (
+    *("ConnectionError", "ProxyError", "SSLError", "Timeout"),
+    *("ServiceError", "may be blocking this service"),
+)
 
 
 def main(arguments: Sequence[str]) -> int:
