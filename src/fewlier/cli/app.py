@@ -36,7 +36,12 @@ def run() -> NoReturn:
         main()
     except SystemExit as end:
         code = end.code
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError as error:  # a full disk, of which main may have told already
+        if not code:
+            say(f"standard output must be writable; got: {error.strerror}.")
+            code = FIXABLE
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else BUG if code else FINE)
 
