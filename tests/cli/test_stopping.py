@@ -164,18 +164,27 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(command, model, tmp_path,
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's full device")
-def test_a_full_standard_output_is_told(model, tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["score", "in.csv", "-m", "{model}"], "'-': No space left on device"),
+        (["inspect", "{model}"], "standard output must be writable; got: No space left"),
+        (["--help"], "standard output must be writable; got: No space left"),
+    ],
+)
+def test_a_full_standard_output_is_told(arguments, message, model, tmp_path):
     (tmp_path / "in.csv").write_bytes(TEXT)
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [COMMAND, "score", tmp_path / "in.csv", "-m", model],
+            [COMMAND, *(argument.format(model=model) for argument in arguments)],
+            cwd=tmp_path,
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
         )
     assert done.returncode == 2
-    assert "'-': No space left on device" in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
 

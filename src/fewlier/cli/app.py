@@ -1,5 +1,6 @@
 """The application: its commands, and how it ends."""
 
+import errno
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ from fewlier.cli.screen import Stopped, Terminated, say, warnings_as_notes
 from fewlier.errors import UserError
 
 FINE, BUG, FIXABLE, STOPPED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
+
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 app = typer.Typer(
     help="Find anomalies in tables when only a handful of them are labelled.",
@@ -59,6 +62,11 @@ def main() -> None:
     except Stopped as error:
         say(str(error))
         sys.exit(_code(error.__cause__))
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        say(f"standard output must be writable; got: {error.strerror}. Make room for it.")
+        sys.exit(FIXABLE)
     except SystemExit as end:
         # Typer ends by itself on these two, with codes of its own.
         if isinstance(end.__context__, BrokenPipeError):
