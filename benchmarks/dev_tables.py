@@ -7,15 +7,13 @@
 DIR holds `.npz` files with X (n, d) and y (n,), 1 for an anomaly. For each table and split, 90 % of
 the normals and as many anomalies as `--labels` says, which may be 0, are given to the detector; the
 AUC is measured on the rest. `seconds` is the training time of a split and `rows_per_second` the
-speed of scoring. Tables are
-cut to 12,000 rows; a cell with fewer than three test anomalies is left out, with the reason. Rows
-are appended to the file, and those that are there already are not computed again. All splits of a
-table train as one stack.
+speed of scoring. Tables are cut to 12,000 rows; a cell with fewer than three test anomalies is left
+out, with the reason. Rows are appended to the file, and those that are there already are not
+computed again. All splits of a table train as one stack.
 """
 
 import argparse
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,8 @@ from benchmarks.grid import (
     TOO_FEW,
     Split,
     append,
+    command_line,
+    drawn,
     load,
     measure,
     read,
@@ -85,12 +85,9 @@ def altered(X: np.ndarray, variant: Variant) -> Table:
 
 def split(y: np.ndarray, n_labels: int, number: int) -> Split:
     """Draw a split; those of one number are nested in the labels."""
-    rng = np.random.default_rng(1000 + number)
-    normals = rng.permutation(np.flatnonzero(y == 0))
-    anomalies = rng.permutation(np.flatnonzero(y == 1))
-    n_given = round(0.9 * len(normals))
-    given = np.concatenate([normals[:n_given], anomalies[:n_labels]])
-    test = np.concatenate([normals[n_given:], anomalies[n_labels:]])
+    normals, tested, anomalies = drawn(y, number)
+    given = np.concatenate([normals, anomalies[:n_labels]])
+    test = np.concatenate([tested, anomalies[n_labels:]])
     return Split(number, given, y[given], test)
 
 
@@ -110,8 +107,8 @@ def run(arguments: argparse.Namespace) -> None:
                 if (y == 1).sum() - n_labels < MIN_TEST_ANOMALIES:
                     rows = [{"split": s, "reason": TOO_FEW} for s in splits]
                 else:
-                    drawn = [split(y, n_labels, s) for s in splits]
-                    rows = list(measure(table, y, VARIANTS[name].parameters, drawn))
+                    given = [split(y, n_labels, s) for s in splits]
+                    rows = list(measure(table, y, VARIANTS[name].parameters, given))
                 append(arguments.out, FIELDS, [{**common, **row} for row in rows])
                 print(*key, flush=True)
 
@@ -139,24 +136,12 @@ def show(arguments: argparse.Namespace) -> None:
     print("| **mean** |", " | ".join(f"{mean:.4f}" for mean in overall), "|")
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    commands = parser.add_subparsers(required=True)
-    runner = commands.add_parser("run")
-    runner.set_defaults(command=run)
-    runner.add_argument("--data", type=Path, required=True)
-    runner.add_argument("--out", type=Path, required=True)
-    runner.add_argument("--labels", type=int, nargs="+", default=[6], help="labelled anomalies")
-    runner.add_argument("--splits", type=int, default=10)
-    runner.add_argument("--variants", nargs="+", choices=VARIANTS, default=["average", "best"])
-    runner.add_argument("--tables", nargs="*", default=[])
-    shower = commands.add_parser("show")
-    shower.set_defaults(command=show)
-    shower.add_argument("out", type=Path)
-    arguments = parser.parse_args()
-    arguments.command(arguments)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(
+        __doc__,
+        run,
+        show,
+        labels={"type": int, "nargs": "+", "default": [6], "help": "labelled anomalies"},
+        splits={"type": int, "default": 10},
+        variants={"nargs": "+", "choices": VARIANTS, "default": ["average", "best"]},
+    )

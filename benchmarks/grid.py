@@ -1,8 +1,9 @@
 """What benchmarks on labelled tables share: tables from files, fits as one stack, rows in a CSV."""
 
+import argparse
 import csv
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,14 @@ class Split:
 def table_paths(folder: Path, names: Sequence[str]) -> list[Path]:
     """Return the tables of a folder, or those of the names."""
     return [p for p in sorted(folder.glob("*.npz")) if p.stem in names or not names]
+
+
+def drawn(y: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shuffle a table's rows by the number of a split: normals to give, to test, and anomalies."""
+    rng = np.random.default_rng(1000 + number)
+    normals = rng.permutation(np.flatnonzero(y == 0))
+    given, tested = np.split(normals, [round(0.9 * len(normals))])
+    return given, tested, rng.permutation(np.flatnonzero(y == 1))
 
 
 def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -99,6 +108,29 @@ def _same_layout(plans: list[Plan]) -> list[list[Plan]]:
         else:
             groups.append([plan])
     return groups
+
+
+def command_line(
+    description: str | None,
+    run: Callable[[argparse.Namespace], None],
+    show: Callable[[argparse.Namespace], None],
+    **options: dict[str, Any],
+) -> None:
+    """Call `run` or `show` as the command line says; `run` has further options."""
+    parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    runner = commands.add_parser("run", help="compute what is not in the file yet")
+    runner.set_defaults(command=run)
+    runner.add_argument("--data", type=Path, required=True)
+    runner.add_argument("--out", type=Path, required=True)
+    runner.add_argument("--tables", nargs="*", default=[])
+    for name, option in options.items():
+        runner.add_argument(f"--{name.replace('_', '-')}", **option)
+    shower = commands.add_parser("show", help="print the file as Markdown")
+    shower.set_defaults(command=show)
+    shower.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    arguments.command(arguments)
 
 
 def read(path: Path) -> list[dict[str, str]]:

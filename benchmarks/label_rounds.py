@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.grid import Split, append, load, read, table_paths
+from benchmarks.grid import Split, append, command_line, load, read, table_paths
 from benchmarks.unlabelled_pools import split
 from fewlier import AnomalyDetector
 
@@ -99,23 +99,11 @@ def show(arguments: argparse.Namespace) -> None:
             print(f"| {table} | {variant} | {values} | {seconds:.1f} |")
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    commands = parser.add_subparsers(required=True)
-    runner = commands.add_parser("run", help="compute what is not in the file yet")
-    runner.add_argument("--data", type=Path, required=True)
-    runner.add_argument("--out", type=Path, required=True)
-    runner.add_argument("--splits", type=int, default=2)
-    runner.add_argument("--max-rows", type=int, default=12_000)
-    runner.add_argument("--tables", nargs="*", default=[])
-    runner.set_defaults(call=run)
-    shower = commands.add_parser("show", help="print the file as Markdown")
-    shower.add_argument("out", type=Path)
-    shower.set_defaults(call=show)
-    arguments = parser.parse_args()
-    arguments.call(arguments)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(
+        __doc__,
+        run,
+        show,
+        splits={"type": int, "default": 2},
+        max_rows={"type": int, "default": 12_000},
+    )

@@ -15,7 +15,6 @@ splits of a cell train as one stack.
 
 import argparse
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +24,8 @@ from benchmarks.grid import (
     TOO_FEW,
     Split,
     append,
+    command_line,
+    drawn,
     load,
     measure,
     read,
@@ -35,12 +36,7 @@ from fewlier.table.labels import ANOMALY, UNLABELLED
 
 FIELDS = ["table", "variant", "contamination", "labels", "split", *MEASURES]
 MIN_NORMALS = 200
-QUICK = {"hidden": (100,), "n_orderings": 5, "n_masks": 5, "max_epochs": 50, "patience": 25}
-VARIANTS = {
-    f"{name}{suffix}": {"unlabelled": name, **changes}
-    for suffix, changes in (("", {}), (", quick", QUICK))
-    for name in ("robust", "normal")
-}
+VARIANTS = {name: {"unlabelled": name} for name in ("robust", "normal")}
 
 
 def pool_sizes(n_normals: int, n_anomalies: int, contamination: float) -> tuple[int, int]:
@@ -53,12 +49,9 @@ def pool_sizes(n_normals: int, n_anomalies: int, contamination: float) -> tuple[
 
 def split(y: np.ndarray, contamination: float, n_labels: int, number: int) -> Split | str:
     """Draw a split, or say why there is none; the test rows do not depend on the share hidden."""
-    rng = np.random.default_rng(1000 + number)
-    normals = rng.permutation(np.flatnonzero(y == 0))
-    anomalies = rng.permutation(np.flatnonzero(y == 1))
+    normals, tested_normals, anomalies = drawn(y, number)
     labelled, others = anomalies[:n_labels], anomalies[n_labels:]
-    n_given = round(0.9 * len(normals))
-    n_normals, n_hidden = pool_sizes(n_given, len(others), contamination)
+    n_normals, n_hidden = pool_sizes(len(normals), len(others), contamination)
     tested = others[len(others) // 2 :]
     if len(labelled) < n_labels or len(tested) < MIN_TEST_ANOMALIES:
         return TOO_FEW
@@ -67,7 +60,7 @@ def split(y: np.ndarray, contamination: float, n_labels: int, number: int) -> Sp
     given = np.concatenate([normals[:n_normals], others[:n_hidden], labelled])
     labels = np.full(len(given), UNLABELLED, dtype=np.int8)
     labels[n_normals + n_hidden :] = ANOMALY
-    return Split(number, given, labels, np.concatenate([normals[n_given:], tested]))
+    return Split(number, given, labels, np.concatenate([tested_normals, tested]))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -80,9 +73,9 @@ def run(arguments: argparse.Namespace) -> None:
         for n_labels, contamination, name in cells:
             key = (path.stem, name, f"{contamination:g}", str(n_labels))
             numbers = [s for s in range(arguments.splits) if (*key, str(s)) not in done]
-            drawn = {s: split(y, contamination, n_labels, s) for s in numbers}
-            splits = [one for one in drawn.values() if isinstance(one, Split)]
-            rows = [{"split": s, "reason": d} for s, d in drawn.items() if isinstance(d, str)]
+            found = {s: split(y, contamination, n_labels, s) for s in numbers}
+            splits = [one for one in found.values() if isinstance(one, Split)]
+            rows = [{"split": s, "reason": r} for s, r in found.items() if isinstance(r, str)]
             if splits:
                 rows += measure(table, y, VARIANTS[name], splits)
             common = dict(zip(FIELDS, key, strict=False))
@@ -116,25 +109,13 @@ def show(arguments: argparse.Namespace) -> None:
         )
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    commands = parser.add_subparsers(required=True)
-    runner = commands.add_parser("run")
-    runner.set_defaults(command=run)
-    runner.add_argument("--data", type=Path, required=True)
-    runner.add_argument("--out", type=Path, required=True)
-    runner.add_argument("--labels", type=int, nargs="+", default=[0, 6])
-    runner.add_argument("--contamination", type=float, nargs="+", default=[0, 0.01, 0.05, 0.1])
-    runner.add_argument("--splits", type=int, default=10)
-    runner.add_argument("--variants", nargs="+", choices=VARIANTS, default=["robust", "normal"])
-    runner.add_argument("--tables", nargs="*", default=[])
-    shower = commands.add_parser("show")
-    shower.set_defaults(command=show)
-    shower.add_argument("out", type=Path)
-    arguments = parser.parse_args()
-    arguments.command(arguments)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(
+        __doc__,
+        run,
+        show,
+        labels={"type": int, "nargs": "+", "default": [0, 6]},
+        contamination={"type": float, "nargs": "+", "default": [0, 0.01, 0.05, 0.1]},
+        splits={"type": int, "default": 10},
+        variants={"nargs": "+", "choices": VARIANTS, "default": ["robust", "normal"]},
+    )

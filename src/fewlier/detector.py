@@ -204,7 +204,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         started = time.perf_counter()
         parameters = self.get_params(deep=False)
         recipe = read_recipe(parameters)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = _seed(self.random_state)
         table = Table.of(X)
         labels = read_labels(y, table.n_rows)
         schema = read_schema(parameters, table)
@@ -381,6 +381,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
 def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[np.int8]]:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise UserError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
@@ -435,7 +439,7 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     recipe = read_recipe(detector.get_params(deep=False))
     table = detector._table(X)
     labels = read_labels(y, table.n_rows)
-    seed = int(check_random_state(detector.random_state).randint(2**31 - 1))
+    seed = _seed(detector.random_state)
     more = model.encode(table), labels
     guarantee = model.calibration.guarantee
     plan = memory.plan(model.encoder, more, recipe.unlabelled, guarantee, seed)

@@ -1,6 +1,7 @@
 """What a model file says of its model, read and checked without building a network."""
 
 import math
+from typing import TypeAlias
 
 from fewlier.archive import MANIFEST, Archive, Json, opened, parse_json, require
 from fewlier.atomic import PathLike
@@ -22,6 +23,10 @@ _FLOWS = ("maf", "nsf")
 _SINCE_2 = {"latent": 20, "n_samples": 10, "flow": "maf", "n_transforms": 3}
 _COUNTS = ("n_normal_scores", "n_training_scores")
 _LARGEST_INT = 2**31 - 1
+_ITEM_BYTES = {"F32": 4, "F64": 8, "I64": 8, "U8": 1}
+
+Layout: TypeAlias = dict[str, tuple[str, list[int]]]
+"""Type, as safetensors names it, and shape of arrays by name."""
 
 
 def read_manifest(path: PathLike) -> Json:
@@ -79,6 +84,26 @@ def n_layers(manifest: Json) -> int:
     n_passes: int = max(density[name] for name in ("n_orderings", "n_masks", "n_samples"))
     depth: int = density["n_transforms"] * (len(density["hidden"]) + 1)
     return len(manifest["members"]) * n_passes * depth
+
+
+def memory_layout(manifest: Json, encoder: Encoder) -> Layout:
+    """Return the type and shape of the arrays that hold the rows a model keeps, if it does."""
+    if manifest["memory"] is None:
+        return {}
+    n, n_folds = manifest["memory"]["n_rows"], manifest["memory"]["n_folds"]
+    return {
+        "memory.inputs": ("F32", [n, encoder.n_inputs]),
+        "memory.targets": ("F32", [n, encoder.n_columns]),
+        "memory.observed": ("U8", [n, encoder.n_columns]),
+        "memory.outside": ("U8", [n, encoder.n_columns]),
+        "memory.doubtful": ("U8", [n]),
+        "memory.roles": ("U8", [n_folds, n]),
+    }
+
+
+def bytes_of(layout: Layout) -> int:
+    """Return the bytes of all arrays of a layout."""
+    return sum(_ITEM_BYTES[dtype] * math.prod(shape) for dtype, shape in layout.values())
 
 
 def probe_rows(encoder: Encoder) -> list[list[float | str | None]]:

@@ -12,7 +12,6 @@ from fewlier.folds import Fold
 from fewlier.planning import Labels, Plan
 from fewlier.sampling import IntArray
 from fewlier.table import Encoded, Encoder
-from fewlier.table.encode import bytes_of
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 from fewlier.trust import Unlabelled
 
@@ -56,12 +55,11 @@ class Memory:
     @property
     def n_bytes(self) -> int:
         """Return the bytes that it takes in a model file."""
-        return len(self) * self._row_bytes
+        return sum(a.nbytes for a in (*vars(self.encoded).values(), self.doubtful, self.roles))
 
     @property
     def _row_bytes(self) -> int:
-        widths = self.encoded.inputs.shape[1], self.encoded.targets.shape[1]
-        return bytes_of(*widths) + 1 + len(self.roles)  # doubtful, and a role per fold
+        return self.n_bytes // len(self)
 
     @classmethod
     def of(cls, plan: Plan) -> "Memory":

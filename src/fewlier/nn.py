@@ -45,10 +45,12 @@ def hidden_degrees(n_columns: int, width: int, generator: torch.Generator) -> In
     return torch.randint(0, max(n_columns - 1, 1), (width,), generator=generator)
 
 
-def check_degrees(degrees: Int[Tensor, "*n h"], n_columns: int) -> None:
-    """Raise `FormatError` for degrees that `hidden_degrees` cannot have drawn."""
-    is_inside = bool(((degrees >= 0) & (degrees < max(n_columns - 1, 1))).all())
-    require(is_inside, "hidden units have degrees out of range.")
+def check_degrees(module: nn.Module, n_columns: int) -> None:
+    """Raise `FormatError` where a buffer `degrees_...` is none that `hidden_degrees` can draw."""
+    for name, degrees in module.named_buffers(recurse=False):
+        if name.startswith("degrees_"):
+            is_inside = bool(((degrees >= 0) & (degrees < max(n_columns - 1, 1))).all())
+            require(is_inside, "hidden units have degrees out of range.")
 
 
 def check_orderings(positions: Int[Tensor, "o d"]) -> None:

@@ -1,7 +1,6 @@
 """FittedModel <-> file: one zip of a manifest (JSON) and weights (safetensors), and no pickle."""
 
 import struct
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +26,17 @@ from fewlier.conditionals.joint import Anchors
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density
 from fewlier.errors import FormatError, UserError
-from fewlier.manifest import FORMAT, MAX_LAYERS, VERSION, manifest_of, n_layers, probe_rows
+from fewlier.manifest import (
+    FORMAT,
+    MAX_LAYERS,
+    VERSION,
+    Layout,
+    bytes_of,
+    manifest_of,
+    memory_layout,
+    n_layers,
+    probe_rows,
+)
 from fewlier.memory import Memory
 from fewlier.model import FittedMember, FittedModel
 from fewlier.table import Encoded, Encoder, Kind, Table
@@ -35,10 +44,8 @@ from fewlier.table import Encoded, Encoder, Kind, Table
 PROBE_TOLERANCE = 1e-4
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-Layout: TypeAlias = dict[str, tuple[str, list[int]]]
 
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
-_ITEM_BYTES = {"F32": 4, "F64": 8, "I64": 8, "U8": 1}
 # safetensors names each tensor once, with its type, shape and place.
 _HEADER_BYTES_PER_TENSOR = 1024
 
@@ -119,7 +126,7 @@ def load_model(
             "its weights are smaller than its manifest implies.",
         )
         density = _template(manifest["density"], encoder)
-        layout = _layout(manifest, density, encoder.n_columns) | _memory_layout(manifest, encoder)
+        layout = _layout(manifest, density, encoder.n_columns) | memory_layout(manifest, encoder)
         arrays = _read_arrays(archive, layout)
         _check_values(arrays)
         model = _built(manifest, encoder, density, arrays, torch.device(device))
@@ -229,7 +236,7 @@ def _read_arrays(archive: Archive, layout: Layout) -> Arrays:
     size, start = archive.size(WEIGHTS), archive.read(WEIGHTS, 8)
     require(len(start) == 8, "its weights have no header.")
     (header_bytes,) = struct.unpack("<Q", start)
-    n_bytes = sum(_ITEM_BYTES[dtype] * prod(shape) for dtype, shape in layout.values())
+    n_bytes = bytes_of(layout)
     is_short = header_bytes <= _HEADER_BYTES_PER_TENSOR * len(layout)
     require(
         is_short and size == 8 + header_bytes + n_bytes,
@@ -304,20 +311,6 @@ def _memory_arrays(memory: Memory) -> Arrays:
         "roles": memory.roles,
     }
     return {f"memory.{name}": np.ascontiguousarray(array) for name, array in arrays.items()}
-
-
-def _memory_layout(manifest: Json, encoder: Encoder) -> Layout:
-    if manifest["memory"] is None:
-        return {}
-    n, n_folds = manifest["memory"]["n_rows"], manifest["memory"]["n_folds"]
-    return {
-        "memory.inputs": ("F32", [n, encoder.n_inputs]),
-        "memory.targets": ("F32", [n, encoder.n_columns]),
-        "memory.observed": ("U8", [n, encoder.n_columns]),
-        "memory.outside": ("U8", [n, encoder.n_columns]),
-        "memory.doubtful": ("U8", [n]),
-        "memory.roles": ("U8", [n_folds, n]),
-    }
 
 
 def _built_memory(arrays: Arrays) -> Memory:

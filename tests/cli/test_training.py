@@ -1,6 +1,8 @@
 """`fewlier fit` and `fewlier update`: from a table to a model file."""
 
 import json
+from inspect import signature
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from factories import FEATURES, payments
 from processes import plain, run
 
 from fewlier import AnomalyDetector
+from fewlier.cli.training import fit
+from fewlier.densities import DENSITIES
 
 ROWS = payments(150)
 USED = ROWS.drop(columns="id")
@@ -177,3 +181,8 @@ def test_the_demo_writes_its_tables_for_the_other_commands(fewlier, tmp_path):
     assert "label column is 'malignant'" in plain(done.out.decode())
     for name in ("train.csv", "test.csv"):
         assert (tmp_path / "demo" / name).read_text().splitlines()[0].endswith("malignant")
+
+
+def test_fit_offers_every_density():
+    choices = get_args(get_args(signature(fit).parameters["density"].annotation)[0])
+    assert sorted(choices) == sorted(DENSITIES)

@@ -43,7 +43,7 @@ def run() -> NoReturn:
         sys.stdout.flush()
     except OSError as error:  # a full disk, of which main may have told already
         if not code:
-            say(f"standard output must be writable; got: {error.strerror}.")
+            say(_no_room(error))
             code = FIXABLE
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else BUG if code else FINE)
@@ -65,7 +65,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in FULL:
             raise
-        say(f"standard output must be writable; got: {error.strerror}. Make room for it.")
+        say(_no_room(error))
         sys.exit(FIXABLE)
     except SystemExit as end:
         # Typer ends by itself on these two, with codes of its own.
@@ -78,6 +78,10 @@ def main() -> None:
             say("stopped; nothing was written.")
             sys.exit(_code(stop))
         raise
+
+
+def _no_room(error: OSError) -> str:
+    return f"standard output must be writable; got: {error.strerror}. Make room for it."
 
 
 def _code(stop: BaseException | None) -> int:

@@ -47,14 +47,12 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
 
 def _memory(manifest: dict[str, Any]) -> dict[str, int]:
     """Return how many training rows the file keeps, and how large they are."""
+    from fewlier.manifest import bytes_of, memory_layout
     from fewlier.table import Encoder
-    from fewlier.table.encode import bytes_of
 
-    record = manifest["memory"] or {"n_rows": 0, "n_folds": 0}
-    encoder = Encoder.from_json(manifest["encoder"])
-    n_rows, n_folds = record["n_rows"], record["n_folds"]
-    n_bytes = n_rows * (bytes_of(encoder.n_inputs, encoder.n_columns) + 1 + n_folds)
-    return {"n_rows": n_rows, "bytes": n_bytes}
+    n_rows = manifest["memory"]["n_rows"] if manifest["memory"] else 0
+    layout = memory_layout(manifest, Encoder.from_json(manifest["encoder"]))
+    return {"n_rows": n_rows, "bytes": bytes_of(layout)}
 
 
 def _print(facts: dict[str, Any], summary: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +13,7 @@ from fewlier.cli.options import (
     Label,
     Model,
     ModelFile,
+    ModelOutput,
     check_model_output,
 )
 from fewlier.cli.screen import progress
@@ -67,9 +67,7 @@ def threshold(
     contamination: Annotated[
         float | None, typer.Option(help="Share of the training rows that should score above it.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Model to write instead of MODEL.")
-    ] = None,
+    output: ModelOutput = None,
     as_json: AsJson = False,
 ) -> None:
     """Move the threshold of a model without refitting."""

@@ -19,9 +19,12 @@ Model: TypeAlias = Annotated[
 ModelFile: TypeAlias = Annotated[
     Path, typer.Argument(help="Model that `fewlier fit` has written.", metavar="MODEL")
 ]
-Label: TypeAlias = Annotated[
-    str, typer.Option(help="Column of labels: 1 anomaly, 0 normal, empty unknown.")
+ModelOutput: TypeAlias = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Model to write instead of MODEL.")
 ]
+_LABEL = typer.Option(help="Column of labels: 1 anomaly, 0 normal, empty unknown.")
+Label: TypeAlias = Annotated[str, _LABEL]
+LabelOrNone: TypeAlias = Annotated[str | None, _LABEL]
 Anomaly: TypeAlias = Annotated[
     str | None, typer.Option(help="Value in the label column that means anomaly, if not 1 or true.")
 ]

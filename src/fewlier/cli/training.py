@@ -12,7 +12,9 @@ from fewlier.cli.options import (
     AsJson,
     Data,
     Label,
+    LabelOrNone,
     ModelFile,
+    ModelOutput,
     RandomState,
     check_model_output,
     read_kinds,
@@ -55,9 +57,7 @@ def demo(
 def fit(  # noqa: PLR0913 - options of a command are its arguments
     table: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
-    label: Annotated[
-        str | None, typer.Option(help="Column of labels: 1 anomaly, 0 normal, empty unknown.")
-    ] = None,
+    label: LabelOrNone = None,
     anomaly: Anomaly = None,
     column: Annotated[
         list[str] | None,
@@ -137,9 +137,7 @@ def update(
     table: Data,
     label: Label,
     anomaly: Anomaly = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Model to write instead of MODEL.")
-    ] = None,
+    output: ModelOutput = None,
     as_json: AsJson = False,
 ) -> None:
     """Add labelled rows to a model, without the table that it was fitted to."""

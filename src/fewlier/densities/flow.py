@@ -152,9 +152,7 @@ class _RealFlow(nn.Module):
     def check_structure(self) -> None:
         """Refuse orderings and degrees that cannot have been drawn."""
         check_orderings(self.positions)
-        for name, buffer in self.named_buffers():
-            if name.startswith("degrees_"):
-                check_degrees(buffer, self.n_steps)
+        check_degrees(self, self.n_steps)
 
     def reset(self, generator: torch.Generator) -> None:
         """Draw the weights anew: outputs near 0 make a transformation near the identity."""
@@ -226,9 +224,7 @@ class _Others(nn.Module):
 
     def check_structure(self) -> None:
         """Refuse degrees that cannot have been drawn."""
-        for name, buffer in self.named_buffers():
-            if name.startswith("degrees_"):
-                check_degrees(buffer, self.n_steps)
+        check_degrees(self, self.n_steps)
 
     def reset(self, generator: torch.Generator) -> None:
         """Draw the weights anew."""

@@ -74,10 +74,8 @@ class Made(Density):
 
     def check_structure(self) -> None:
         """Refuse orderings and degrees that would let a column see itself, or beyond the last."""
-        n_columns = self.positions.shape[-1]
         check_orderings(self.positions)
-        for layer in range(len(self.network.weights) - 1):
-            check_degrees(self.get_buffer(f"degrees_{layer}"), n_columns)
+        check_degrees(self, self.positions.shape[-1])
 
     def masks(self, index: int) -> list[Bool[Tensor, "_ _"]]:
         """Return the masks of pass `index`, one per layer.

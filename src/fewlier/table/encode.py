@@ -67,11 +67,6 @@ class Encoded:
         )
 
 
-def bytes_of(n_inputs: int, n_columns: int) -> int:
-    """Return the bytes of one encoded row: inputs and targets, observed and outside."""
-    return 4 * n_inputs + 4 * n_columns + 2 * n_columns
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
     """What the encoder knows of one column of the training normals.
