@@ -1,0 +1,1 @@
+"""The paper's experiments, and comparisons like them: jobs, results, tables, figures."""
