@@ -10,7 +10,7 @@ from typing import Literal, final
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fewlier.calibration import Calibration
@@ -20,7 +20,7 @@ from fewlier.fitting import fit_models, out_of_fold_scores
 from fewlier.manifest import read_manifest
 from fewlier.memory import Memory
 from fewlier.model import FittedModel
-from fewlier.parameters import available_device, read_recipe, read_schema
+from fewlier.parameters import available_device, read_recipe, read_schema, read_seed
 from fewlier.persistence import load_model, save_model
 from fewlier.planning import make_plan, plan_with_validation
 from fewlier.record import from_record, to_record
@@ -204,7 +204,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         started = time.perf_counter()
         parameters = self.get_params(deep=False)
         recipe = read_recipe(parameters)
-        seed = _seed(self.random_state)
+        seed = read_seed(self.random_state)
         table = Table.of(X)
         labels = read_labels(y, table.n_rows)
         schema = read_schema(parameters, table)
@@ -381,10 +381,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _seed(random_state: int | np.random.RandomState | None) -> int:
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
 def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[np.int8]]:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise UserError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
@@ -439,7 +435,7 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     recipe = read_recipe(detector.get_params(deep=False))
     table = detector._table(X)
     labels = read_labels(y, table.n_rows)
-    seed = _seed(detector.random_state)
+    seed = read_seed(detector.random_state)
     more = model.encode(table), labels
     guarantee = model.calibration.guarantee
     plan = memory.plan(model.encoder, more, recipe.unlabelled, guarantee, seed)

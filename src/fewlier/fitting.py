@@ -137,6 +137,42 @@ def fit_members(
     on_epoch: OnEpoch = no_news,
 ) -> list[tuple[FittedModel, tuple[MemberHistory, ...]]]:
     """Train the members of every plan, each with its fold, from one template; judge and weigh."""
+    trained = _trained(plans, density, members, recipe, on_epoch)
+    return [
+        _fitted(plan, density, group, recipe) for plan, group in zip(plans, trained, strict=True)
+    ]
+
+
+def fit_each_lambda(
+    plans: Sequence[Plan],
+    density: Density,
+    recipe: Recipe,
+    on_epoch: OnEpoch = no_news,
+) -> list[tuple[dict[float, FittedModel], tuple[MemberHistory, ...]]]:
+    """Fit plans of one fold as one stack, and keep the model of every lambda at its best epoch.
+
+    The history is that of a fit by the paper's rule: the lambda it keeps is the one of weight 1.
+    A lambda whose member diverged has no model.
+    """
+    members = [plan.members(recipe.lambdas) for plan in plans]
+    trained = _trained(plans, density, members, recipe, on_epoch)
+    found = []
+    for plan, group in zip(plans, trained, strict=True):
+        candidates = _candidates(plan, density, group, recipe)
+        weights = _weights(candidates, recipe) if candidates else np.empty(0)
+        alone = {c.member.lam: _model(plan, density, [c], np.ones(1), recipe) for c in candidates}
+        found.append((alone, _history(group, candidates, weights, recipe)))
+    return found
+
+
+def _trained(
+    plans: Sequence[Plan],
+    density: Density,
+    members: Sequence[Sequence[tuple[int, Member]]],
+    recipe: Recipe,
+    on_epoch: OnEpoch,
+) -> list[list[tuple[int, Member, Trained]]]:
+    """Train the members of all plans as one stack, and return them by plan."""
     encoded = reduce(Encoded.followed_by, [plan.encoded for plan in plans])
     rows = Rows.of(encoded, recipe.device)
     starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]])
@@ -148,10 +184,7 @@ def fit_members(
     doubtful = np.concatenate([plan.doubtful for plan in plans])
     doubts = torch.from_numpy(doubtful).to(recipe.device) if doubtful.any() else None
     trained = iter(train(density, rows, flat, recipe.settings, on_epoch, doubts))
-    return [
-        _fitted(plan, density, [(fold, m, next(trained)) for fold, m in group], recipe)
-        for plan, group in zip(plans, members, strict=True)
-    ]
+    return [[(fold, member, next(trained)) for fold, member in group] for group in members]
 
 
 def _shifted(member: Member, start: int) -> Member:
@@ -169,13 +202,32 @@ def _fitted(
     plan: Plan, density: Density, trained: list[tuple[int, Member, Trained]], recipe: Recipe
 ) -> tuple[FittedModel, tuple[MemberHistory, ...]]:
     """Judge, weigh and calibrate the members of one plan."""
-    candidates = [_judged(plan, density, *one, recipe) for one in trained if not one[2].diverged]
-    candidates = [c for c in candidates if np.isfinite([c.criterion, c.scale]).all()]
+    candidates = _candidates(plan, density, trained, recipe)
     if not candidates:
         raise UserError(
             "Training must give finite likelihoods; every member diverged. Lower 'learning_rate'."
         )
     weights = _weights(candidates, recipe)
+    history = _history(trained, candidates, weights, recipe)
+    return _model(plan, density, candidates, weights, recipe), history
+
+
+def _candidates(
+    plan: Plan, density: Density, trained: list[tuple[int, Member, Trained]], recipe: Recipe
+) -> list[_Candidate]:
+    """Judge the members of one plan, and leave out those that diverged."""
+    judged = [_judged(plan, density, *one, recipe) for one in trained if not one[2].diverged]
+    return [c for c in judged if np.isfinite([c.criterion, c.scale]).all()]
+
+
+def _model(
+    plan: Plan,
+    density: Density,
+    candidates: list[_Candidate],
+    weights: npt.NDArray[np.float64],
+    recipe: Recipe,
+) -> FittedModel:
+    """Put the members that weigh something together, and calibrate them."""
     members = tuple(
         FittedMember(
             float(weight),
@@ -191,8 +243,7 @@ def _fitted(
     )
     uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
     model = FittedModel(plan.encoder, density, members, recipe.selection, uncalibrated)
-    history = _history(trained, candidates, weights, recipe)
-    return model.with_calibration(_calibration(plan, model)), history
+    return model.with_calibration(_calibration(plan, model))
 
 
 def _judged(

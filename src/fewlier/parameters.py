@@ -5,7 +5,9 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.utils import check_random_state
 
 from fewlier.calibration import check_share
 from fewlier.conditionals import CONDITIONALS
@@ -91,6 +93,11 @@ def read_schema(parameters: Mapping[str, Any], table: Table) -> Schema:
         chosen = conditionals.get(column.name) or conditionals.get(column.kind.value)
         codings[column.name] = CONDITIONALS[chosen].coding if chosen else column.coding
     return infer_schema(table, {name: coding.value for name, coding in codings.items()})
+
+
+def read_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Draw the seed of a fit: an integer always gives the same."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def available_device(name: str) -> torch.device:

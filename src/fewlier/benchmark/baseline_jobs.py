@@ -1,0 +1,47 @@
+"""Measures the paper's comparison methods that scikit-learn has."""
+
+import time
+from collections.abc import Sequence
+
+from fewlier.baselines import BASELINES, FittedBaseline, choose, fit_candidates
+from fewlier.benchmark.jobs import Measurement, describe_machine
+from fewlier.benchmark.measuring import Source, measured
+from fewlier.benchmark.protocol import Experiments
+from fewlier.benchmark.results import Cell
+from fewlier.datasets import make_split
+
+
+def measure_baseline(
+    source: Source, experiments: Experiments, cells: Sequence[Cell]
+) -> list[tuple[Cell, Measurement]]:
+    """Fit a method on one split, for the numbers of labelled anomalies of the cells.
+
+    A method without labels has the same training rows whatever that number is: its fits are
+    shared, and so are their seconds.
+    """
+    X, y = source.load()
+    baseline, number = BASELINES[cells[0].method], cells[0].split
+    n_sharing = 1 if baseline.uses_labels else len(cells)
+    candidates: list[FittedBaseline] = []
+    found = []
+    for cell in cells:
+        split = make_split(y, number, cell.k, experiments.splits)
+        started = time.perf_counter()
+        if baseline.uses_labels or not candidates:
+            rows = split.training
+            candidates = fit_candidates(cell.method, X[rows], y[rows], experiments.seed_of(number))
+            fitting = (time.perf_counter() - started) / n_sharing
+        started = time.perf_counter()
+        chosen = choose(candidates, X[split.validation], y[split.validation])
+        choosing = time.perf_counter() - started
+        measurement = measured(
+            y[split.test],
+            chosen.anomaly_score(X[split.test]),
+            parameter=baseline.parameter,
+            value=f"{chosen.value:g}",
+            validation_auc=chosen.validation_auc,
+            seconds=fitting + choosing,
+            machine=describe_machine(),
+        )
+        found.append((cell, measurement))
+    return found

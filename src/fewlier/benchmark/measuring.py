@@ -1,0 +1,58 @@
+"""What every job of the reproduction needs: its table, and how scores are measured."""
+
+from dataclasses import dataclass
+from typing import TypedDict, Unpack, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from fewlier.benchmark.jobs import Measurement
+from fewlier.datasets import load_dataset, scale_columns
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int8]
+
+
+@final
+@dataclass(frozen=True)
+class Source:
+    """A table to measure on: where `load` finds it, and its counts."""
+
+    name: str
+    deduplicated: bool
+    sha256: str
+    n_rows: int
+    n_columns: int
+    n_anomalies: int
+
+    @classmethod
+    def find(cls, name: str, *, deduplicated: bool = False) -> "Source":
+        """Read and check a table that must be here; nothing is downloaded."""
+        table = load_dataset(name, deduplicated=deduplicated, download=False)
+        n_rows, n_columns = table.X.shape
+        return cls(table.name, deduplicated, table.sha256, n_rows, n_columns, int(table.y.sum()))
+
+    def load(self) -> tuple[Floats, Labels]:
+        """Return its values, each column scaled to [0, 1], and its labels."""
+        table = load_dataset(self.name, deduplicated=self.deduplicated, download=False)
+        return scale_columns(table.X), table.y
+
+
+class Facts(TypedDict):
+    """What is known of a fit before it is tested; see `Result`."""
+
+    parameter: str
+    value: str
+    validation_auc: float | None
+    seconds: float
+    machine: str
+
+
+def measured(y: Labels, scores: Floats, **facts: Unpack[Facts]) -> Measurement:
+    """Compare the scores of test rows, higher for anomalies, with their labels."""
+    return Measurement(
+        auc=float(roc_auc_score(y, scores)),
+        average_precision=float(average_precision_score(y, scores)),
+        **facts,
+    )
