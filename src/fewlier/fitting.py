@@ -120,32 +120,33 @@ def fit_models(
 ) -> list[tuple[FittedModel, tuple[MemberHistory, ...]]]:
     """Fit every plan, all of their members as one stack.
 
-    The plans' tables must have the same columns, with the same codings, levels and columns that
-    may be missing, because all members share the template of the first plan: its masks, and the
-    constants of its conditionals (units and means), which shift log p but hardly rank rows.
+    Each comes out as if fitted alone. The plans' tables must have the same columns, with the same
+    codings, levels and columns that may be missing: all members share the constants of the first
+    plan's conditionals (units and means), which shift log p but hardly rank rows.
     """
-    density = make_template(plans[0].encoder, recipe, plans[0].seed)
     members = [plan.members(recipe.lambdas) for plan in plans]
-    return fit_members(plans, density, members, recipe, on_epoch)
+    return fit_members(plans, _templates(plans, recipe), members, recipe, on_epoch)
+
+
+def _templates(plans: Sequence[Plan], recipe: Recipe) -> list[Density]:
+    """Build the template of each plan, with what its own seed draws."""
+    return [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
 
 
 def fit_members(
     plans: Sequence[Plan],
-    density: Density,
+    densities: Sequence[Density],
     members: Sequence[Sequence[tuple[int, Member]]],
     recipe: Recipe,
     on_epoch: OnEpoch = no_news,
 ) -> list[tuple[FittedModel, tuple[MemberHistory, ...]]]:
-    """Train the members of every plan, each with its fold, from one template; judge and weigh."""
-    trained = _trained(plans, density, members, recipe, on_epoch)
-    return [
-        _fitted(plan, density, group, recipe) for plan, group in zip(plans, trained, strict=True)
-    ]
+    """Train the members of every plan, each with its fold, from its template; judge and weigh."""
+    trained = _trained(plans, densities, members, recipe, on_epoch)
+    return [_fitted(*one, recipe) for one in zip(plans, densities, trained, strict=True)]
 
 
 def fit_each_lambda(
     plans: Sequence[Plan],
-    density: Density,
     recipe: Recipe,
     on_epoch: OnEpoch = no_news,
 ) -> list[tuple[dict[float, FittedModel], tuple[MemberHistory, ...]]]:
@@ -155,9 +156,10 @@ def fit_each_lambda(
     A lambda whose member diverged has no model.
     """
     members = [plan.members(recipe.lambdas) for plan in plans]
-    trained = _trained(plans, density, members, recipe, on_epoch)
+    densities = _templates(plans, recipe)
+    trained = _trained(plans, densities, members, recipe, on_epoch)
     found = []
-    for plan, group in zip(plans, trained, strict=True):
+    for plan, density, group in zip(plans, densities, trained, strict=True):
         candidates = _candidates(plan, density, group, recipe)
         weights = _weights(candidates, recipe) if candidates else np.empty(0)
         alone = {c.member.lam: _model(plan, density, [c], np.ones(1), recipe) for c in candidates}
@@ -167,7 +169,7 @@ def fit_each_lambda(
 
 def _trained(
     plans: Sequence[Plan],
-    density: Density,
+    densities: Sequence[Density],
     members: Sequence[Sequence[tuple[int, Member]]],
     recipe: Recipe,
     on_epoch: OnEpoch,
@@ -177,13 +179,14 @@ def _trained(
     rows = Rows.of(encoded, recipe.device)
     starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]])
     flat = [
-        _shifted(member, int(start))
-        for start, group in zip(starts, members, strict=True)
+        # A single plan's own structure is the template's, and shared masks are faster.
+        replace(_shifted(member, int(start)), drawn=density.drawn() if len(plans) > 1 else None)
+        for start, density, group in zip(starts, densities, members, strict=True)
         for _, member in group
     ]
     doubtful = np.concatenate([plan.doubtful for plan in plans])
     doubts = torch.from_numpy(doubtful).to(recipe.device) if doubtful.any() else None
-    trained = iter(train(density, rows, flat, recipe.settings, on_epoch, doubts))
+    trained = iter(train(densities[0], rows, flat, recipe.settings, on_epoch, doubts))
     return [[(fold, member, next(trained)) for fold, member in group] for group in members]
 
 

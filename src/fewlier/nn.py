@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from fewlier.archive import require
 
-Masks: TypeAlias = Sequence[Bool[Tensor, "_ _"] | None]
-"""One mask per layer, shape (in, out); None where a layer has none."""
+Masks: TypeAlias = Sequence[Bool[Tensor, "*_ _ _"] | None]
+"""One mask per layer, shape (in, out) or one for each network of a stack; None for no mask."""
 
 # Of matrices with fewer than twelve columns, CPU kernels sum some rows in another order than
 # others, so that the last bits of a row's result depend on its place among the rows.
@@ -61,18 +61,23 @@ def check_orderings(positions: Int[Tensor, "o d"]) -> None:
 
 
 def autoregressive_masks(
-    input_positions: Int[Tensor, " i"],
-    degrees: Sequence[Int[Tensor, " _"]],
-    output_positions: Int[Tensor, " o"],
-) -> list[Bool[Tensor, "_ _"]]:
+    input_positions: Int[Tensor, "*_ i"],
+    degrees: Sequence[Int[Tensor, "*_ _"]],
+    output_positions: Int[Tensor, "*_ o"],
+) -> list[Bool[Tensor, "*_ _ _"]]:
     """Return one mask per layer, shape (in, out), such that outputs read earlier columns only.
+
+    Positions and degrees may have leading axes, that of a stack of networks; masks then have them.
 
     A hidden unit reads inputs, or units of the layer below, of position or degree at most its own;
     an output at position r reads units of degree strictly below r (Germain et al. 2015, Eq. 8-9).
     """
     below = [input_positions, *degrees]
-    masks = [seen[:, None] <= above for above, seen in zip(degrees, below[:-1], strict=True)]
-    return [*masks, below[-1][:, None] < output_positions]
+    masks = [
+        seen.unsqueeze(-1) <= above.unsqueeze(-2)
+        for above, seen in zip(degrees, below[:-1], strict=True)
+    ]
+    return [*masks, below[-1].unsqueeze(-1) < output_positions.unsqueeze(-2)]
 
 
 def _product(

@@ -42,7 +42,8 @@ class Member:
     `normals` and `anomalies` train it; `validation_normals` and `validation_anomalies` choose its
     epoch. All are row numbers of the same encoded table. It starts from random parameters, or
     where `start` says; then it keeps its last epoch: rows are labelled for scoring high, and by
-    such rows the start itself would seem best.
+    such rows the start itself would seem best. `drawn` is what is random in its density's
+    structure, in the place of the template's.
     """
 
     lam: float
@@ -52,6 +53,7 @@ class Member:
     validation_normals: IntArray
     validation_anomalies: IntArray
     start: Parameters | None = None
+    drawn: Parameters | None = None
 
 
 @final
@@ -155,6 +157,7 @@ class _Stack:
         self.is_warm = all(member.start is not None for member in members)
         self.is_complete = bool((rows.observed & ~rows.outside).all())
         self.parameters = _initial(density, members, self.device)
+        self.drawn = _drawn(members, self.device)
         self.optimizer = torch.optim.Adam(
             self.parameters.values(), lr=settings.learning_rate, fused=True
         )
@@ -226,7 +229,8 @@ class _Stack:
         """
         n = sample.n_normals
         rows = self.rows.take(sample.index)._replace(noise=noise)
-        terms: Terms = functional_call(self.density, self.parameters, (rows, index))
+        values = self.parameters | self.drawn
+        terms: Terms = functional_call(self.density, values, (rows, index))
         if self.is_complete:  # the common case, and faster
             return terms.value.sum(-1) + terms.rest
         counted = (rows.observed & ~rows.outside) & (sample.weight.unsqueeze(-1) > 0)
@@ -271,6 +275,7 @@ class _Stack:
             }
             self.parameters[name] = kept
         self.optimizer.param_groups[0]["params"] = list(self.parameters.values())
+        self.drawn = {name: value[members] for name, value in self.drawn.items()}
         self.active, self.lam = self.active[members], self.lam[members]
         self.validation = self.validation.take(members)
         self.batches = [self.batches[i] for i in members.tolist()]
@@ -302,6 +307,13 @@ def _initial(density: Density, members: Sequence[Member], device: torch.device) 
         name: torch.stack([state[name] for state in states]).to(device).requires_grad_()
         for name in states[0]
     }
+
+
+def _drawn(members: Sequence[Member], device: torch.device) -> Parameters:
+    """Stack what is random in the members' structures; nothing where the template's serves all."""
+    each = [member.drawn for member in members if member.drawn is not None]
+    names = each[0] if each else {}
+    return {name: torch.stack([one[name] for one in each]).to(device) for name in names}
 
 
 def _validation_sample(members: Sequence[Member]) -> Sample:

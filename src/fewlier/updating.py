@@ -25,7 +25,7 @@ def update_model(
         for fold, member in plan.members(recipe.lambdas)
     ]
     quick = replace(recipe, settings=settings)
-    ((fitted, history),) = fit_members([plan], model.density, [members], quick, on_epoch)
+    ((fitted, history),) = fit_members([plan], [model.density], [members], quick, on_epoch)
     return fitted, history
 
 

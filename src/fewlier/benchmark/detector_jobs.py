@@ -16,7 +16,7 @@ from fewlier.benchmark.results import Cell
 from fewlier.datasets import make_split
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import FewlierWarning
-from fewlier.fitting import MemberHistory, Recipe, fit_each_lambda, fit_members, make_template
+from fewlier.fitting import MemberHistory, Recipe, fit_each_lambda, fit_models
 from fewlier.model import FittedModel
 from fewlier.parameters import read_recipe, read_schema, read_seed
 from fewlier.planning import Plan, make_plan, plan_with_validation
@@ -90,15 +90,11 @@ class _Stack:
         """Fit pairs of a split and k, in one stack whose seconds they share."""
         started = time.perf_counter()
         plans = [self._plan(*key) for key in keys]
-        # Always from split 0, so that it does not matter which cells are computed together.
-        first = self._plan(0, keys[0][1])
-        density = make_template(first.encoder, self.recipe, first.seed)
         if self.kind == "fewlier":
-            members = [plan.members(self.recipe.lambdas) for plan in plans]
-            averages = fit_members(plans, density, members, self.recipe)
+            averages = fit_models(plans, self.recipe)
             seconds = (time.perf_counter() - started) / len(plans)
             return [self._average(model, history, seconds) for model, history in averages]
-        fits = fit_each_lambda(plans, density, self.recipe)
+        fits = fit_each_lambda(plans, self.recipe)
         seconds = (time.perf_counter() - started) / len(plans)
         return [self._each(models, history, seconds) for models, history in fits]
 

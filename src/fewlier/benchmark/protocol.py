@@ -23,8 +23,7 @@ class Experiments:
     - p(x) is the mean of the densities of the ten pairs of an ordering and a mask.
     - Every epoch is judged by the validation AUC with three of the pairs, and the best epoch of
       each lambda with all ten. Ties go to the earliest epoch, then to the smallest lambda.
-    - What is random in split i comes from the seed `seed_of(i)`. The stack of a table shares its
-      orderings and masks, which are those of split 0.
+    - What is random in split i, orderings and masks among it, comes from the seed `seed_of(i)`.
     """
 
     splits: Protocol = PAPER

@@ -3,7 +3,8 @@
 p(x) is the mean over passes of exp(sum of the cells' terms + the rest of the row): MADE makes one
 pass per ordering, a variational autoencoder one per importance sample.
 A density is a plain module for one member of an ensemble. Its arithmetic broadcasts over leading
-axes of its parameters and rows, which is how `fewlier.training` stacks members.
+axes of its parameters, of what it has drawn at random and of rows, which is how `fewlier.training`
+stacks members.
 To add one: a file with a final class, and a line in `DENSITIES`. The contract tests pick it up.
 """
 
@@ -140,6 +141,11 @@ class Density(nn.Module, ABC):
         Rows with `noise`, as in training, use it in place of the standard normals that the density
         keeps for scoring, which are the same for every row.
         """
+
+    def drawn(self) -> dict[str, Tensor]:
+        """Return what was drawn at random in the structure, such as orderings, by name."""
+        parameters = dict(self.named_parameters())
+        return {name: value for name, value in self.state_dict().items() if name not in parameters}
 
     def forward(self, rows: Rows, index: int) -> Terms:
         """Call `terms`; functional calls of a module go through its forward."""

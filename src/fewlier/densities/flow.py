@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast, final
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fewlier.conditionals.joint import Joint, Rows, Terms
 from fewlier.densities.base import Architecture, Density, Size
@@ -122,7 +123,7 @@ class _RealFlow(nn.Module):
     column may depend on all others.
     """
 
-    positions: Int[Tensor, "t r"]
+    positions: Int[Tensor, "*m t r"]
 
     def __init__(
         self, n_columns: int, n_gappy: int, sizes: Architecture, generator: torch.Generator
@@ -160,13 +161,14 @@ class _RealFlow(nn.Module):
             mlp = cast("MaskedMLP", network)  # a ModuleList forgets what it holds
             mlp.reset(torch.zeros_like(mlp.biases[-1]), generator)
 
-    def masks(self, t: int) -> list[Bool[Tensor, "_ _"]]:
+    def masks(self, t: int) -> list[Bool[Tensor, "*_ _ _"]]:
         """Return the masks of the network of transformation t, one per layer."""
-        position = self.positions[t] + bool(self.n_gappy)
+        position = self.positions[..., t, :] + bool(self.n_gappy)
+        draws = [self.get_buffer(f"degrees_{layer}") for layer in range(self.n_hidden)]
         return autoregressive_masks(
-            torch.cat([position, position.new_zeros(self.n_gappy)]),
-            [self.get_buffer(f"degrees_{layer}")[t] for layer in range(self.n_hidden)],
-            position.repeat_interleave(_N_PARAMETERS[self.kind]),
+            functional.pad(position, (0, self.n_gappy)),
+            [degrees[..., t, :] for degrees in draws],
+            position.repeat_interleave(_N_PARAMETERS[self.kind], -1),
         )
 
     def forward(

@@ -40,7 +40,7 @@ class Made(Density):
     )
 
     input_owner: Int[Tensor, " i"]
-    positions: Int[Tensor, "o d"]
+    positions: Int[Tensor, "*m o d"]
 
     def __init__(
         self,
@@ -77,19 +77,19 @@ class Made(Density):
         check_orderings(self.positions)
         check_degrees(self, self.positions.shape[-1])
 
-    def masks(self, index: int) -> list[Bool[Tensor, "_ _"]]:
+    def masks(self, index: int) -> list[Bool[Tensor, "*_ _ _"]]:
         """Return the masks of pass `index`, one per layer.
 
         Made anew for every call, which is cheap: kept, those of a thousand columns would take more
         memory than the weights.
         """
-        position = self.positions[index % len(self.positions)]
+        position = self.positions[..., index % self.positions.shape[-2], :]
         layers = range(len(self.network.weights) - 1)
         draws = [self.get_buffer(f"degrees_{layer}") for layer in layers]
         return autoregressive_masks(
-            position[self.input_owner],
-            [degrees[index % len(degrees)] for degrees in draws],
-            position[self.joint.owner],
+            position[..., self.input_owner],
+            [degrees[..., index % degrees.shape[-2], :] for degrees in draws],
+            position[..., self.joint.owner],
         )
 
     def reset(self, generator: torch.Generator) -> None:
