@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from fewlier.baselines import BASELINES, FittedBaseline, choose, fit_candidates
 from fewlier.benchmark.jobs import Measurement, describe_machine
 from fewlier.benchmark.measuring import Source, measured
-from fewlier.benchmark.protocol import Experiments
+from fewlier.benchmark.protocol import PaperProtocol
 from fewlier.benchmark.results import Cell
 from fewlier.datasets import make_split
 
 
 def measure_baseline(
-    source: Source, experiments: Experiments, cells: Sequence[Cell]
+    source: Source, protocol: PaperProtocol, cells: Sequence[Cell]
 ) -> list[tuple[Cell, Measurement]]:
     """Fit a method on one split, for the numbers of labelled anomalies of the cells.
 
@@ -25,11 +25,11 @@ def measure_baseline(
     candidates: list[FittedBaseline] = []
     found = []
     for cell in cells:
-        split = make_split(y, number, cell.k, experiments.splits)
+        split = make_split(y, number, cell.k, protocol.splits)
         started = time.perf_counter()
         if baseline.uses_labels or not candidates:
             rows = split.training
-            candidates = fit_candidates(cell.method, X[rows], y[rows], experiments.seed_of(number))
+            candidates = fit_candidates(cell.method, X[rows], y[rows], protocol.seed_of(number))
             fitting = (time.perf_counter() - started) / n_sharing
         started = time.perf_counter()
         chosen = choose(candidates, X[split.validation], y[split.validation])

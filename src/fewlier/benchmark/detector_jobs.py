@@ -11,7 +11,7 @@ import torch
 
 from fewlier.benchmark.jobs import Measurement, describe_machine
 from fewlier.benchmark.measuring import Facts, Labels, Source, measured
-from fewlier.benchmark.protocol import Experiments
+from fewlier.benchmark.protocol import PaperProtocol
 from fewlier.benchmark.results import Cell
 from fewlier.datasets import make_split
 from fewlier.detector import AnomalyDetector
@@ -45,13 +45,13 @@ def lambda_name(lam: float) -> str:
 
 
 def measure_stack(
-    source: Source, experiments: Experiments, kind: Kind, device: str, cells: Sequence[Cell]
+    source: Source, protocol: PaperProtocol, kind: Kind, device: str, cells: Sequence[Cell]
 ) -> list[tuple[Cell, Measurement]]:
     """Fit a kind of detector on every split and k of the cells, as one stack."""
-    settings = {"Proposed": experiments.proposed(), "VAE": experiments.vae(), "fewlier": {}}[kind]
+    settings = {"Proposed": protocol.proposed(), "VAE": protocol.vae(), "fewlier": {}}[kind]
     if {cell.method for cell in cells} == {"MADE"}:
         settings["lambdas"] = (0.0,)
-    stack = _Stack.of(source, experiments, kind, {**settings, "device": device})
+    stack = _Stack.of(source, protocol, kind, {**settings, "device": device})
     keys = sorted({(cell.split, cell.k) for cell in cells})
     found = []
     for key, by_method in zip(keys, stack.fit(keys), strict=True):
@@ -68,7 +68,7 @@ class _Stack:
     """A table, and how a kind of detector is fitted on its splits."""
 
     kind: Kind
-    experiments: Experiments
+    protocol: PaperProtocol
     recipe: Recipe
     schema: Schema
     table: Table
@@ -76,7 +76,7 @@ class _Stack:
 
     @classmethod
     def of(
-        cls, source: Source, experiments: Experiments, kind: Kind, settings: dict[str, Any]
+        cls, source: Source, protocol: PaperProtocol, kind: Kind, settings: dict[str, Any]
     ) -> "_Stack":
         """Load a table; the kinds of its columns are read once, from all rows."""
         X, y = source.load()
@@ -84,7 +84,7 @@ class _Stack:
         table = Table.of(X)
         schema = read_schema(parameters, table)
         recipe = read_recipe(parameters)
-        return cls(kind, experiments, recipe, schema, schema.match(table), y)
+        return cls(kind, protocol, recipe, schema, schema.match(table), y)
 
     def fit(self, keys: Sequence[tuple[int, int]]) -> list[ByMethod]:
         """Fit pairs of a split and k, in one stack whose seconds they share."""
@@ -99,8 +99,8 @@ class _Stack:
         return [self._each(models, history, seconds) for models, history in fits]
 
     def _plan(self, number: int, k: int) -> Plan:
-        split = make_split(self.y, number, k, self.experiments.splits)
-        seed = read_seed(self.experiments.seed_of(number))
+        split = make_split(self.y, number, k, self.protocol.splits)
+        seed = read_seed(self.protocol.seed_of(number))
         recipe, rows = self.recipe, np.concatenate([split.training, split.validation])
         if self.kind == "fewlier":
             given = self.table.take(rows), self.y[rows]
@@ -149,36 +149,37 @@ class _Stack:
         """Score the test rows of a split."""
         if model is None:
             return Measurement(reason=DIVERGED, machine=facts["machine"])
-        rows = make_split(self.y, *key, self.experiments.splits).test
+        rows = make_split(self.y, *key, self.protocol.splits).test
         return measured(self.y[rows], model.score(model.encode(self.table.take(rows))), **facts)
 
 
 def measure_alone(
-    source: Source, experiments: Experiments, lambdas: dict[Cell, float], cells: Sequence[Cell]
+    source: Source, protocol: PaperProtocol, lambdas: dict[Cell, float], cells: Sequence[Cell]
 ) -> list[tuple[Cell, Measurement]]:
     """Fit Proposed on the CPU with a single lambda for each cell, as a user would, and time it."""
     X, y = source.load()
     found = []
     for cell in cells:
-        lam, seed = lambdas[cell], experiments.seed_of(cell.split)
-        split = make_split(y, cell.split, cell.k, experiments.splits)
-        settings = experiments.proposed() | {"lambdas": (lam,), "device": "cpu", "memory": False}
+        lam, seed = lambdas[cell], protocol.seed_of(cell.split)
+        split = make_split(y, cell.split, cell.k, protocol.splits)
+        settings = protocol.proposed() | {"lambdas": (lam,), "device": "cpu", "memory": False}
         detector = AnomalyDetector(**settings, random_state=seed)
-        started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FewlierWarning)  # of thresholds, which nobody asks for
+            started = time.perf_counter()
             detector.fit(
                 X[split.training],
                 y[split.training],
                 validation=(X[split.validation], y[split.validation]),
             )
+            seconds = time.perf_counter() - started
         measurement = measured(
             y[split.test],
             detector.anomaly_score(X[split.test]),
             parameter="lambda",
             value=f"{lam:g}",
             validation_auc=detector.history_[0].criterion,
-            seconds=time.perf_counter() - started,
+            seconds=seconds,
             machine=describe_machine(),
         )
         found.append((cell, measurement))

@@ -10,9 +10,10 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from multiprocessing import active_children, get_context, parent_process
@@ -21,6 +22,7 @@ from typing import TypeAlias
 from fewlier import __version__
 from fewlier.benchmark.jobs import Job, Measurement, describe_machine, n_cores
 from fewlier.benchmark.results import Cell, Result, Store, cell_of, latest
+from fewlier.errors import UserError
 
 Measured: TypeAlias = list[tuple[Cell, Measurement]]
 
@@ -65,10 +67,11 @@ def execute(
     total = sum(len(job.seeds) for job in jobs)
     left = sum(len(job.seeds) for job in todo)
     computed = _in_this_process(todo) if workers == 1 else _in_processes(todo, workers)
-    for job, measured in computed:
-        _append(store, job, measured)
-        left -= len(job.seeds)
-        on_progress(1 - left / total)
+    with closing(computed):
+        for job, measured in computed:
+            _append(store, job, measured)
+            left -= len(job.seeds)
+            on_progress(1 - left / total)
 
 
 def versions() -> str:
@@ -79,13 +82,20 @@ def versions() -> str:
 
 
 def _done(jobs: Sequence[Job], store: Store, retry: bool) -> set[Cell]:
-    experiments = {cell.experiment for job in jobs for cell in job.cells}
-    return {
-        cell_of(experiment, row)
-        for experiment in experiments
-        for row in latest(store.read(experiment))
-        if not (retry and row.reason)
-    }
+    """Return the cells that have a row, which must be of the same tables."""
+    hashes = {cell: job.sha256 for job in jobs for cell in job.cells}
+    done = set()
+    for experiment in {cell.experiment for cell in hashes}:
+        for row in latest(store.read(experiment)):
+            cell = cell_of(experiment, row)
+            if row.sha256 != hashes.get(cell, row.sha256):
+                raise UserError(
+                    f"{store.path(experiment)} must have rows of the same tables; those of "
+                    f"{cell.dataset} are of a table with other values. Name another folder."
+                )
+            if not (retry and row.reason):
+                done.add(cell)
+    return done
 
 
 def _append(store: Store, job: Job, measured: Measured) -> None:
@@ -119,12 +129,12 @@ def _row(cell: Cell, seed: int, sha256: str, measurement: Measurement) -> Result
     )
 
 
-def _in_this_process(jobs: Sequence[Job]) -> Iterator[tuple[Job, Measured]]:
+def _in_this_process(jobs: Sequence[Job]) -> Generator[tuple[Job, Measured]]:
     for job in jobs:
         yield job, _attempt(job)
 
 
-def _in_processes(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Measured]]:
+def _in_processes(jobs: Sequence[Job], workers: int) -> Generator[tuple[Job, Measured]]:
     """Yield jobs as they end.
 
     Every process has a pool of its own: one that is killed breaks its pool, and with a pool for

@@ -8,7 +8,7 @@ from fewlier.datasets import PAPER, Protocol
 
 @final
 @dataclass(frozen=True)
-class Experiments:
+class PaperProtocol:
     """How the paper's own methods are set, and the splits that all methods are measured on.
 
     From the paper: a mixture of three Gaussians per column, one hidden layer of 500 units, ten
@@ -18,8 +18,8 @@ class Experiments:
 
     - A step takes `batch_size` normal rows and all labelled anomalies; an epoch is a pass over the
       normal rows, of at most 100 steps.
-    - Columns are scaled to [0, 1] over all rows before the split, see `scale_columns`, and by the
-      detector again, over the training normals: on most tables that changes next to nothing.
+    - Columns are scaled to [0, 1] over all rows before the split, see `scale_columns`; the detector
+      scales them again, so that the training normals fill [0, 1].
     - p(x) is the mean of the densities of the ten pairs of an ordering and a mask.
     - Every epoch is judged by the validation AUC with three of the pairs, and the best epoch of
       each lambda with all ten. Ties go to the earliest epoch, then to the smallest lambda.
@@ -77,4 +77,4 @@ class Experiments:
         }
 
 
-EXPERIMENTS = Experiments()
+PAPER_PROTOCOL = PaperProtocol()

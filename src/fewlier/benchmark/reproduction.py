@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import NamedTuple, final
 
 from fewlier.baselines import BASELINES
 from fewlier.benchmark.baseline_jobs import measure_baseline
 from fewlier.benchmark.detector_jobs import Kind, lambda_name, measure_alone, measure_stack
 from fewlier.benchmark.jobs import Compute, Job
 from fewlier.benchmark.measuring import Source
-from fewlier.benchmark.protocol import EXPERIMENTS, Experiments
+from fewlier.benchmark.protocol import PAPER_PROTOCOL, PaperProtocol
 from fewlier.benchmark.results import (
     DEDUPLICATED,
     LAMBDAS,
@@ -29,160 +29,158 @@ METHODS = ("LOF", "OCSVM", "IF", "VAE", "MADE", "KNN", "SVM", "RF", "NN", "Propo
 
 QUICK_TABLES = ("Parkinson", "HeartDisease", "Stamps")
 
-RANKING = ("MADE", "Proposed")
-"""Methods that train together, and that the variants of the experiments are about."""
+# Methods that are trained together, and that the variants of the experiments are about.
+_RANKING = ("MADE", "Proposed")
+_STACKS: dict[Kind, tuple[str, ...]] = {
+    "Proposed": _RANKING,
+    "VAE": ("VAE",),
+    "fewlier": ("fewlier",),
+}
 
-# k of the paper's main table, which variants and training times are measured at.
-_MAIN_K = 3
+
+class Design(NamedTuple):
+    """What an experiment consists of: its methods, numbers of labelled anomalies, and splits."""
+
+    methods: tuple[str, ...]
+    anomalies: tuple[int, ...]
+    n_splits: int
+
+
+DESIGNS = {
+    PAPER: Design(METHODS, (1, 3, 5), 10),
+    THREE_VALIDATION: Design(_RANKING, (1, 5), 10),  # with three that train nothing would change
+    DEDUPLICATED: Design(_RANKING, (3,), 10),
+    TIMES: Design(("Proposed",), (3,), 1),
+}
 
 
 @final
 @dataclass(frozen=True)
 class Scope:
-    """What to run: methods, numbers of labelled anomalies, splits, and where detectors train."""
+    """What of an experiment is to be run, and where detectors train; `make_scope` checks it."""
 
-    methods: tuple[str, ...] = METHODS
-    anomalies: tuple[int, ...] = (1, 3, 5)
-    n_splits: int = 10
+    experiment: str
+    design: Design
     device: str = "auto"
-    experiments: Experiments = EXPERIMENTS
-
-    def __post_init__(self) -> None:
-        """Refuse names and numbers that the experiments do not have."""
-        for what, given, known in (
-            ("A method", self.methods, METHODS),
-            ("The number of labelled anomalies", self.anomalies, self._labelled),
-        ):
-            for value in given:
-                if value not in known:
-                    names = ", ".join(map(str, known))
-                    raise UserError(f"{what} must be one of {names}; got {value!r}.")
-
-    @property
-    def _labelled(self) -> tuple[int, ...]:
-        return self.experiments.splits.n_labelled
+    protocol: PaperProtocol = PAPER_PROTOCOL
 
     def anomalies_of(self, source: Source) -> tuple[int, ...]:
-        """Return the k of a table: not all have enough anomalies for each."""
-        possible = self.experiments.splits.n_labelled_of(source.n_anomalies)
-        return tuple(k for k in self.anomalies if k in possible)
+        """Return the k of a table: not every table has enough anomalies for all."""
+        possible = self.protocol.splits.n_labelled_of(source.n_anomalies)
+        return tuple(k for k in self.design.anomalies if k in possible)
+
+    def cells(self, source: Source, methods: Sequence[str], experiment: str = "") -> list[Cell]:
+        """Return the cells of some methods on a table."""
+        return [
+            Cell(experiment or self.experiment, source.name, method, k, split)
+            for method in methods
+            for k in self.anomalies_of(source)
+            for split in range(self.design.n_splits)
+        ]
 
 
-def make_jobs(experiment: str, names: Sequence[str], scope: Scope, store: Store) -> list[Job]:
-    """Return the jobs of an experiment on some tables, or without names on all it is about.
+def make_scope(
+    experiment: str,
+    *,
+    methods: Sequence[str] = (),
+    anomalies: Sequence[int] = (),
+    n_splits: int | None = None,
+    device: str = "auto",
+) -> Scope:
+    """Take some of an experiment's methods, numbers of anomalies and splits, or all."""
+    design = DESIGNS[experiment]
+    _check("A method", methods, design.methods, experiment)
+    _check("The number of labelled anomalies", anomalies, design.anomalies, experiment)
+    _check("The number of splits", [n_splits or 1], range(1, design.n_splits + 1), experiment)
+    chosen = Design(
+        tuple(methods) or design.methods,
+        tuple(anomalies) or design.anomalies,
+        n_splits or design.n_splits,
+    )
+    return Scope(experiment, chosen, device)
 
-    All tables are read and checked first: one that is not here is an error before anything runs.
-    `store` says which lambda is timed.
-    """
+
+def _check(what: str, given: Sequence[object], known: Sequence[object], experiment: str) -> None:
+    for value in given:
+        if value not in known:
+            names = ", ".join(map(str, known))
+            raise UserError(
+                f"{what} must be one of {names} in the experiment '{experiment}'; got {value}."
+            )
+
+
+def find_sources(experiment: str, names: Sequence[str] = ()) -> list[Source]:
+    """Read and check the tables of an experiment, or those of the names, before anything runs."""
     is_deduplicated = experiment == DEDUPLICATED
     entries = [e for e in list_datasets() if e.deduplicated is not None or not is_deduplicated]
     names = names or [entry.name for entry in entries]
-    sources = [Source.find(name, deduplicated=is_deduplicated) for name in names]
-    if experiment == TIMES:
-        return _time_jobs(sources, scope, store)
-    make = {
-        PAPER: _paper_jobs,
-        THREE_VALIDATION: _three_validation_jobs,
-        DEDUPLICATED: _deduplicated_jobs,
-    }[experiment]
-    jobs = [job for source in sources for job in make(source, scope) if job.seeds]
-    if not jobs:
-        raise UserError(
-            f"A table must have three times as many anomalies as are labelled; got "
-            f"{', '.join(names)} with {' and '.join(map(str, scope.anomalies))} labelled."
-        )
-    return jobs
+    return [Source.find(name, deduplicated=is_deduplicated) for name in names]
 
 
-def _paper_jobs(source: Source, scope: Scope) -> Iterator[Job]:
-    experiments, ks = scope.experiments, scope.anomalies_of(source)
-    for method in (method for method in scope.methods if method in BASELINES):
-        compute = partial(measure_baseline, source, experiments)
-        for split in range(scope.n_splits):
-            cells = [Cell(PAPER, source.name, method, k, split) for k in ks]
-            yield _job(cells, source, experiments, compute, _baseline_cost(source, method))
-    stacks: dict[Kind, tuple[str, ...]] = {"Proposed": RANKING, "VAE": ("VAE",)}
-    for kind, together in (stacks | {"fewlier": ("fewlier",)}).items():
-        methods = [method for method in together if method in scope.methods]
-        cells = _cells(PAPER, source, methods, scope)
-        if "Proposed" in methods:  # the models of its lambdas come with it
-            cells += _cells(LAMBDAS, source, list(map(lambda_name, experiments.lambdas)), scope)
-        yield _stack_job(cells, source, scope, kind)
+def make_jobs(scope: Scope, sources: Sequence[Source], store: Store) -> list[Job]:
+    """Return the jobs that fill the cells; `store` knows which lambdas are to be timed."""
+    if scope.experiment == TIMES:
+        return [_time_job(scope, source, store) for source in sources]
+    if scope.experiment == THREE_VALIDATION:
+        protocol = replace(scope.protocol, splits=THREE_VALIDATION_ANOMALIES)
+        scope = replace(scope, protocol=protocol)
+    jobs = (
+        job
+        for source in sources
+        for job in (*_baseline_jobs(scope, source), *_stack_jobs(scope, source))
+    )
+    return [job for job in jobs if job.seeds]
 
 
-def _three_validation_jobs(source: Source, scope: Scope) -> Iterator[Job]:
-    """Validate on three anomalies whatever k is; with k = 3 nothing would change."""
-    splits = THREE_VALIDATION_ANOMALIES
-    anomalies = tuple(k for k in scope.anomalies if k != splits.validation_anomalies)
-    experiments = replace(scope.experiments, splits=splits)
-    variant = replace(scope, anomalies=anomalies, experiments=experiments)
-    return _ranking_jobs(THREE_VALIDATION, source, variant)
+def _baseline_jobs(scope: Scope, source: Source) -> Iterator[Job]:
+    """Yield a job per split: fits may be shared by the numbers of labelled anomalies."""
+    compute = partial(measure_baseline, source, scope.protocol)
+    for method in (method for method in scope.design.methods if method in BASELINES):
+        for split in range(scope.design.n_splits):
+            cells = [cell for cell in scope.cells(source, [method]) if cell.split == split]
+            yield _job(scope, source, cells, compute, _baseline_cost(source, method))
 
 
-def _deduplicated_jobs(source: Source, scope: Scope) -> Iterator[Job]:
-    return _ranking_jobs(DEDUPLICATED, source, replace(scope, anomalies=(_MAIN_K,)))
+def _stack_jobs(scope: Scope, source: Source) -> Iterator[Job]:
+    """Yield a job per kind of detector: all of its splits train as one stack."""
+    for kind, together in _STACKS.items():
+        methods = [method for method in together if method in scope.design.methods]
+        cells = scope.cells(source, methods)
+        if scope.experiment == PAPER and "Proposed" in methods:  # they come with it
+            lambdas = list(map(lambda_name, scope.protocol.lambdas))
+            cells += scope.cells(source, lambdas, LAMBDAS)
+        compute = partial(measure_stack, source, scope.protocol, kind, scope.device)
+        yield _job(scope, source, cells, compute, _stack_cost(source, cells))
 
 
-def _ranking_jobs(experiment: str, source: Source, scope: Scope) -> Iterator[Job]:
-    methods = [method for method in RANKING if method in scope.methods]
-    yield _stack_job(_cells(experiment, source, methods, scope), source, scope, "Proposed")
-
-
-def _time_jobs(sources: Sequence[Source], scope: Scope, store: Store) -> list[Job]:
-    """Return the jobs that time one fit per table, with the lambda that Proposed chose there.
-
-    They must run one at a time.
-    """
-    chosen = {
-        row.dataset: float(row.value)
+def _time_job(scope: Scope, source: Source, store: Store) -> Job:
+    (cell,) = scope.cells(source, ["Proposed"])
+    chosen = [
+        float(row.value)
         for row in latest(store.read(PAPER))
-        if (row.method, row.k, row.split) == ("Proposed", _MAIN_K, 0) and not row.reason
-    }
-    jobs = []
-    for source in sources:
-        if source.name not in chosen:
-            raise UserError(
-                f"Training times need the lambda that Proposed chose on {source.name}, split 0, "
-                f"k = {_MAIN_K}; {store.path(PAPER)} has none. Run first: fewlier reproduce "
-                f"--methods Proposed --tables {source.name}"
-            )
-        cell = Cell(TIMES, source.name, "Proposed", _MAIN_K, 0)
-        compute = partial(measure_alone, source, scope.experiments, {cell: chosen[source.name]})
-        jobs.append(_job([cell], source, scope.experiments, compute, 1.0))
-    return jobs
-
-
-def _cells(experiment: str, source: Source, methods: Sequence[str], scope: Scope) -> list[Cell]:
-    return [
-        Cell(experiment, source.name, method, k, split)
-        for method in methods
-        for k in scope.anomalies_of(source)
-        for split in range(scope.n_splits)
+        if (row.dataset, row.method, row.k, row.split) == cell[1:] and not row.reason
     ]
+    if not chosen:
+        raise UserError(
+            f"Training times must have the lambda that Proposed chose on {source.name} with "
+            f"k = {cell.k} in split {cell.split}; {store.path(PAPER)} has none. Run first: fewlier "
+            f"reproduce --methods Proposed --tables {source.name}"
+        )
+    compute = partial(measure_alone, source, scope.protocol, {cell: chosen[0]})
+    return _job(scope, source, [cell], compute, source.n_rows)
 
 
-def _stack_job(cells: Sequence[Cell], source: Source, scope: Scope, kind: Kind) -> Job:
-    compute = partial(measure_stack, source, scope.experiments, kind, scope.device)
-    return _job(cells, source, scope.experiments, compute, _stack_cost(source, cells))
-
-
-def _job(
-    cells: Sequence[Cell],
-    source: Source,
-    experiments: Experiments,
-    compute: Compute,
-    cost: float,
-) -> Job:
-    seeds = {cell: experiments.seed_of(cell.split) for cell in cells}
+def _job(scope: Scope, source: Source, cells: Sequence[Cell], compute: Compute, cost: float) -> Job:
+    seeds = {cell: scope.protocol.seed_of(cell.split) for cell in cells}
     return Job(seeds, source.sha256, compute, cost)
 
 
 def _baseline_cost(source: Source, method: str) -> float:
-    """Return about how many millions of operations a method takes."""
+    """Return about how many operations a method takes; those with a kernel square the rows."""
     is_quadratic = method in ("LOF", "OCSVM", "KNN", "SVM")
-    return source.n_rows * source.n_columns * (source.n_rows if is_quadratic else 1000) / 1e6
+    return source.n_rows * source.n_columns * (source.n_rows if is_quadratic else 1000)
 
 
 def _stack_cost(source: Source, cells: Sequence[Cell]) -> float:
-    """Return about how many millions of operations a stack takes; epochs are of bounded size."""
-    return len(cells) * min(source.n_rows, 10_000) * (source.n_columns + 10) * 10_000 / 1e6
+    """Return about how many operations a stack takes; the size of an epoch is bounded."""
+    return len(cells) * min(source.n_rows, 10_000) * (source.n_columns + 10) * 1e4

@@ -125,6 +125,8 @@ def _read(path: Path, row: dict[str, str]) -> Result:
     try:
         integers = {name: int(row[name]) for name in _INTEGERS}
         numbers = {name: float(row[name]) if row[name] else None for name in _NUMBERS}
+        if None in row or None in row.values():  # more or fewer cells than columns
+            raise ValueError
     except (TypeError, ValueError):
         raise FormatError(
             f"{path} has a line that is no result: {str(row)[:200]}. A run that was stopped may "

@@ -15,7 +15,8 @@ from fewlier.cli.screen import progress, say
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
-    from fewlier.benchmark.jobs import Job
+    from fewlier.benchmark.measuring import Source
+    from fewlier.benchmark.reproduction import Scope
     from fewlier.benchmark.results import Result, Store
 
 RESULTS = Path("results") / "reproduction"
@@ -23,7 +24,7 @@ RESULTS = Path("results") / "reproduction"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(epilog="Example: fewlier reproduce --quick")(reproduce)
+    app.command(epilog="Example: fewlier reproduce --quick --methods LOF,KNN")(reproduce)
 
 
 def reproduce(  # noqa: PLR0913 - options of a command are its arguments
@@ -37,110 +38,124 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         list[int] | None, typer.Option(help="Labelled anomalies: 1, 3 or 5. Repeatable; else all.")
     ] = None,
     splits: Annotated[
-        int | None, typer.Option(min=1, max=10, help="How many of the ten splits; else all.")
+        int | None, typer.Option(min=1, help="How many of the ten splits; else all.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Three small tables, two splits, k = 3; kept nowhere.")
-    ] = False,
-    deduplicated: Annotated[
-        bool, typer.Option("--deduplicated", help="Instead: the six tables without duplicates.")
+        bool, typer.Option("--quick", help="Three small tables, two splits, k = 3.")
     ] = False,
     three_validation_anomalies: Annotated[
-        bool, typer.Option("--three-validation-anomalies", help="Instead: so many for every k.")
+        bool, typer.Option("--three-validation-anomalies", help="Instead: so many for k = 1, 5.")
+    ] = False,
+    deduplicated: Annotated[
+        bool, typer.Option("--deduplicated", help="Instead: six tables without duplicates, k = 3.")
     ] = False,
     times: Annotated[
-        bool, typer.Option("--times", help="Instead: time one fit per table, on the CPU.")
+        bool, typer.Option("--times", help="Instead: the time of one fit per table, on the CPU.")
     ] = False,
     results: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help=f"Where rows are found and added; else {RESULTS}."),
+        typer.Option(
+            metavar="FOLDER",
+            help=f"Where rows are found and added; else {RESULTS}, or with --quick nowhere.",
+        ),
     ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Compute failures again.")] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that compute; else one per core.")
     ] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where detectors train.")
     ] = "auto",
-    retry: Annotated[bool, typer.Option("--retry", help="Compute failures again.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the paper's experiments, or what is missing of them, and show the mean AUCs."""
-    experiment = _experiment(deduplicated, three_validation_anomalies, times)
-    from fewlier.benchmark.execution import execute
+    experiment = _experiment(quick, three_validation_anomalies, deduplicated, times)
+    if times and (device == "cuda" or (workers or 1) > 1):
+        raise UserError("--times must have one process on the CPU; got --device or --workers.")
     from fewlier.benchmark.jobs import n_cores
-    from fewlier.benchmark.reproduction import METHODS, QUICK_TABLES, Scope, make_jobs
+    from fewlier.benchmark.reproduction import QUICK_TABLES, find_sources, make_scope
     from fewlier.benchmark.results import Store
 
-    scope = Scope(
-        tuple(read_names(methods or [])) or METHODS,
-        tuple(anomalies or ([3] if quick else [1, 3, 5])),
-        splits or (2 if quick else 10),
-        device,
+    scope = make_scope(
+        experiment,
+        methods=read_names(methods or []),
+        anomalies=anomalies or ([3] if quick else []),
+        n_splits=splits or (2 if quick else None),
+        device=device,
     )
-    names = read_names(tables or []) or (QUICK_TABLES if quick else [])
+    sources = find_sources(experiment, read_names(tables or []) or (QUICK_TABLES if quick else []))
+    _tell_what_is_left_out(scope, sources)
     with ExitStack() as stack:
         if quick and results is None:  # never among the rows of the full run
             results = Path(stack.enter_context(TemporaryDirectory()))
         store = Store(results or RESULTS)
-        jobs = make_jobs(experiment, names, scope, store)
-        n_workers = 1 if times else workers or n_cores()
-        with progress("reproducing", "the rows so far are kept; run it again to go on.") as show:
-            execute(jobs, store, workers=n_workers, retry=retry, on_progress=show)
-        rows = _rows(store, jobs)
+        rows = _run(scope, sources, store, 1 if times else workers or n_cores(), retry)
     if as_json:
         typer.echo(json.dumps([vars(row) for row in rows]))
     else:
-        _print(rows)
+        _print(rows, "seconds" if times else "auc")
     _tell_of_failures(rows)
 
 
-def _experiment(deduplicated: bool, three_validation_anomalies: bool, times: bool) -> str:
+def _experiment(
+    quick: bool, three_validation_anomalies: bool, deduplicated: bool, times: bool
+) -> str:
     from fewlier.benchmark.results import DEDUPLICATED, PAPER, THREE_VALIDATION, TIMES
 
-    flags = {
-        DEDUPLICATED: deduplicated,
-        THREE_VALIDATION: three_validation_anomalies,
-        TIMES: times,
+    options = {
+        "--quick": (quick, PAPER),
+        "--three-validation-anomalies": (three_validation_anomalies, THREE_VALIDATION),
+        "--deduplicated": (deduplicated, DEDUPLICATED),
+        "--times": (times, TIMES),
     }
-    wanted = [experiment for experiment, is_wanted in flags.items() if is_wanted]
-    if len(wanted) > 1:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in wanted)
-        raise UserError(f"One experiment must be run at a time; got {options}. Run one by one.")
-    return wanted[0] if wanted else PAPER
+    given = [option for option, (is_given, _) in options.items() if is_given]
+    if len(given) > 1:
+        raise UserError(f"One of these must be run at a time; got {', '.join(given)}.")
+    return options[given[0]][1] if given else PAPER
 
 
-def _rows(store: "Store", jobs: Sequence["Job"]) -> list["Result"]:
-    """Return the rows of what was to be run, of the first experiment of each job."""
+def _run(
+    scope: "Scope", sources: Sequence["Source"], store: "Store", workers: int, retry: bool
+) -> list["Result"]:
+    """Compute what is missing, and return the rows of all cells that were asked for."""
+    from fewlier.benchmark.execution import execute
+    from fewlier.benchmark.reproduction import make_jobs
     from fewlier.benchmark.results import cell_of, latest
 
+    jobs = make_jobs(scope, sources, store)
+    with progress("reproducing", "rows in --results are kept; run it again to go on.") as show:
+        execute(jobs, store, workers=workers, retry=retry, on_progress=show)
     cells = {cell for job in jobs for cell in job.cells}
-    experiments = {job.cells[0].experiment for job in jobs}
-    return [
-        row
-        for experiment in sorted(experiments)
-        for row in latest(store.read(experiment))
-        if cell_of(experiment, row) in cells
-    ]
+    rows = latest(store.read(scope.experiment))
+    return [row for row in rows if cell_of(scope.experiment, row) in cells]
 
 
-def _print(rows: Sequence["Result"]) -> None:
-    """Show the mean AUC of every table and method, for each k."""
+def _tell_what_is_left_out(scope: "Scope", sources: Sequence["Source"]) -> None:
+    for k in scope.design.anomalies:
+        names = [source.name for source in sources if k not in scope.anomalies_of(source)]
+        if names:
+            say(f"note: k = {k} is left out where anomalies are too few: {', '.join(names)}.")
+
+
+def _print(rows: Sequence["Result"], measure: Literal["auc", "seconds"]) -> None:
+    """Show the mean over splits for every table and method, by k."""
     from rich.console import Console
     from rich.table import Table as Grid
 
     methods = list(dict.fromkeys(row.method for row in rows))
     for k in sorted({row.k for row in rows}):
-        grid = Grid(title=f"mean AUC, k = {k}", box=None, pad_edge=False)
-        grid.add_column("table")
+        grid = Grid(box=None, pad_edge=False)
+        grid.add_column("table", no_wrap=True)
         for method in methods:
-            grid.add_column(method, justify="right")
+            grid.add_column(method, justify="right", no_wrap=True)
         for dataset in sorted({row.dataset for row in rows if row.k == k}):
-            aucs = [
-                [r.auc for r in rows if (r.dataset, r.method, r.k) == (dataset, method, k)]
-                for method in methods
+            found = [
+                [getattr(r, measure) for r in rows if (r.dataset, r.method, r.k) == key]
+                for key in ((dataset, method, k) for method in methods)
             ]
-            known = [[auc for auc in group if auc is not None] for group in aucs]
-            grid.add_row(dataset, *(f"{mean(group):.3f}" if group else "-" for group in known))
+            known = [[value for value in values if value is not None] for values in found]
+            grid.add_row(dataset, *(f"{mean(values):.3f}" if values else "-" for values in known))
+        typer.echo(f"{'training seconds' if measure == 'seconds' else 'mean AUC'}, k = {k}")
         Console().print(grid)
 
 
@@ -149,6 +164,6 @@ def _tell_of_failures(rows: Sequence["Result"]) -> None:
     if failed:
         first = failed[0]
         say(
-            f"{len(failed)} of {len(rows)} cells failed; the first, {first.method} on "
+            f"{len(failed)} of {len(rows)} rows are failures; the first, {first.method} on "
             f"{first.dataset}: {first.reason}. --retry computes them again."
         )
