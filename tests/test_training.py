@@ -31,12 +31,12 @@ def table():
     return frame
 
 
-def density_and_rows(frame=None, width=8, name="made"):
+def density_and_rows(frame=None, width=8, name="made", seed=0):
     cells = Table.of(table() if frame is None else frame)
     schema = infer_schema(cells)
     encoder = Encoder.fit(schema, cells.take(np.arange(N_NORMALS)))
     sizes = Architecture((width,), n_orderings=4, n_masks=4, latent=3, n_samples=4, n_transforms=2)
-    density = build_density(name, encoder, 2, sizes, torch.Generator().manual_seed(0))
+    density = build_density(name, encoder, 2, sizes, torch.Generator().manual_seed(seed))
     return density, Rows.of(encoder.encode(cells))
 
 
@@ -91,6 +91,20 @@ def test_a_member_comes_out_of_a_stack_as_if_trained_alone(patience, name):
     members = motley_members()
     for together, one in zip(run(members, settings, name=name), members, strict=True):
         assert_same(together, run([one], settings, name=name)[0], tolerance=1e-5)
+
+
+@pytest.mark.parametrize("patience", [None, 1])
+@pytest.mark.parametrize("name", DENSITIES)
+def test_members_with_structures_of_their_own_come_out_as_from_their_own_templates(patience, name):
+    settings, members = replace(QUICK, patience=patience), motley_members()
+    templates = [density_and_rows(name=name, seed=i) for i in range(len(members))]
+    own = [
+        replace(one, drawn=density.drawn())
+        for one, (density, _) in zip(members, templates, strict=True)
+    ]
+    stack = run(own, settings, name=name)
+    for together, one, template in zip(stack, members, templates, strict=True):
+        assert_same(together, train(*template, [one], settings)[0], tolerance=1e-5)
 
 
 def test_with_unlabelled_rows_too_a_member_comes_out_of_a_stack_as_if_trained_alone():

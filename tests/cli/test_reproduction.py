@@ -1,0 +1,137 @@
+import json
+import os
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from factories import write_paper_table
+from processes import plain, run
+
+from fewlier import baselines
+from fewlier.benchmark.reproduction import METHODS, QUICK_TABLES
+from fewlier.benchmark.results import Store
+from fewlier.cli.reproduction import RESULTS
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    for name in QUICK_TABLES:
+        write_paper_table(folder, name)
+    return folder
+
+
+@pytest.fixture
+def reproduce(fewlier, tables, tmp_path, monkeypatch):
+    """Return a function that runs the command in this process, in an empty folder."""
+    monkeypatch.setenv("FEWLIER_DATA", str(tables))
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: fewlier("reproduce", "--workers", 1, *arguments)
+
+
+def essence(rows):
+    return {(r.dataset, r.method, r.k, r.split): (r.auc, r.value, r.reason) for r in rows}
+
+
+@pytest.mark.slow
+def test_the_quick_version_runs_all_methods_and_only_what_is_missing(tables, tmp_path):
+    def quick():
+        environment = os.environ | {"FEWLIER_DATA": str(tables), "COLUMNS": "200"}
+        command = ("reproduce", "--quick", "--results", "rows", "--workers", "2")
+        done = run(*command, cwd=tmp_path, env=environment)
+        assert done.returncode == 0, done.stderr
+        return plain(done.stdout)
+
+    shown, store = quick(), Store(tmp_path / "rows")
+    rows = store.read("paper")
+    assert {(r.dataset, r.method, r.k, r.split) for r in rows} == {
+        (name, method, 3, split) for name in QUICK_TABLES for method in METHODS for split in (0, 1)
+    }
+    assert len(rows) == 66
+    assert not any(row.reason for row in rows)
+    assert np.mean([row.auc for row in rows if row.method == "Proposed"]) > 0.8
+    assert {row.method for row in store.read("lambdas")} >= {"lambda=0", "lambda=0.1"}
+    stamps = [row.auc for row in rows if (row.dataset, row.method) == ("Stamps", "IF")]
+    assert shown.startswith("mean AUC, k = 3 table ")
+    assert f"{np.mean(stamps):.3f}" in shown.split("Stamps")[1]
+
+    content = store.path("paper").read_bytes()
+    assert quick() == shown
+    assert store.path("paper").read_bytes() == content
+    lines = content.splitlines(keepends=True)
+    gone = [line for line in lines if re.match(rb"Parkinson,(MADE|RF|KNN),3,1,", line)]
+    assert len(gone) == 3
+    store.path("paper").write_bytes(b"".join(line for line in lines if line not in gone))
+    quick()
+    assert essence(store.read("paper")) == essence(rows)
+    assert len(store.read("paper")) == 66
+
+
+def test_it_shows_means_and_says_which_k_a_table_is_too_small_for(reproduce):
+    tables = ("--tables", "Parkinson,Stamps")
+    done = reproduce(*tables, "--methods", "KNN", "--anomalies", 1, "--anomalies", 5, "--splits", 2)
+    assert done.code == 0
+    assert "note: k = 5 is left out where anomalies are too few: Parkinson." in done.err
+    shown = plain(done.out.decode())
+    rows = Store(RESULTS).read("paper")
+    means = {
+        (name, k): np.mean([r.auc for r in rows if (r.dataset, r.k) == (name, k)])
+        for name, k in (("Parkinson", 1), ("Stamps", 1), ("Stamps", 5))
+    }
+    assert shown == (
+        f"mean AUC, k = 1 table KNN Parkinson {means['Parkinson', 1]:.3f} "
+        f"Stamps {means['Stamps', 1]:.3f} "
+        f"mean AUC, k = 5 table KNN Stamps {means['Stamps', 5]:.3f}"
+    )
+
+
+def test_json_has_the_rows_and_the_quick_version_leaves_nothing(reproduce, tmp_path):
+    done = reproduce("--quick", "--methods", "LOF", "--methods", "KNN", "--json")
+    rows = json.loads(done.out)
+    assert len(rows) == 3 * 2 * 2
+    assert {row["method"] for row in rows} == {"LOF", "KNN"}
+    assert all(0 <= row["auc"] <= 1 and len(row["sha256"]) == 64 for row in rows)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_method_that_fails_is_told_and_tried_again_when_asked(reproduce, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("too many neighbours")
+
+    whole = baselines.BASELINES["LOF"]
+    monkeypatch.setitem(baselines.BASELINES, "LOF", replace(whole, make=fail))
+    arguments = ("--methods", "LOF,KNN", "--tables", "Stamps", "--anomalies", 3, "--splits", 2)
+    done = reproduce(*arguments)
+    assert done.code == 0
+    expected = (
+        "2 of 4 rows are failures; the first, LOF on Stamps: MemoryError: too many neighbours"
+    )
+    assert expected in done.err
+    rows = Store(RESULTS).read("paper")
+    assert [r.reason for r in rows if r.method == "LOF"] == ["MemoryError: too many neighbours"] * 2
+    assert re.search(r"Stamps +- +0\.\d{3}|Stamps +0\.\d{3} +-", done.out.decode())
+    monkeypatch.setitem(baselines.BASELINES, "LOF", whole)
+    assert "2 of 4 rows are failures" in reproduce(*arguments).err
+    again = reproduce(*arguments, "--retry")
+    assert "failures" not in again.err
+    assert len(Store(RESULTS).read("paper")) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tables", "Pima"], "Dataset Pima must be in $FEWLIER_DATA"),
+        (["--tables", "Pimma"], "Did you mean Pima"),
+        (["--methods", "PCA"], "A method must be one of LOF"),
+        (["--anomalies", 2], "must be one of 1, 3, 5"),
+        (["--quick", "--times"], "One of these must be run at a time; got --quick, --times"),
+        (["--times", "--device", "cuda"], "--times must have one process on the CPU"),
+        (["--times", "--tables", "Stamps"], "Run first: fewlier reproduce --methods Proposed"),
+    ],
+)
+def test_what_cannot_be_run_is_told_before_anything_is(arguments, message, reproduce, tmp_path):
+    done = reproduce(*arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert message in done.err
+    assert list(tmp_path.iterdir()) == []
