@@ -178,10 +178,11 @@ def _trained(
     encoded = reduce(Encoded.followed_by, [plan.encoded for plan in plans])
     rows = Rows.of(encoded, recipe.device)
     starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]])
+    # A single plan's own structure is the template's, and shared masks are faster.
+    drawn = [density.drawn() if len(plans) > 1 else None for density in densities]
     flat = [
-        # A single plan's own structure is the template's, and shared masks are faster.
-        replace(_shifted(member, int(start)), drawn=density.drawn() if len(plans) > 1 else None)
-        for start, density, group in zip(starts, densities, members, strict=True)
+        replace(_shifted(member, int(start)), drawn=own)
+        for start, own, group in zip(starts, drawn, members, strict=True)
         for _, member in group
     ]
     doubtful = np.concatenate([plan.doubtful for plan in plans])

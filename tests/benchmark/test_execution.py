@@ -72,7 +72,7 @@ def test_a_failure_is_rows_with_its_reason_and_is_tried_again_only_if_asked(work
         execute([job("A", fail), job("B")], store, workers=workers)
     rows = {(row.method, row.split): row for row in store.read("paper")}
     assert len(rows) == 4
-    assert {rows["A", split].reason for split in (0, 1)} == {"for 2 cells"}
+    assert {rows["A", split].reason for split in (0, 1)} == {"RuntimeError: no answer"}
     assert rows["A", 0].auc is None
     assert rows["A", 1].seed == 101
     assert rows["A", 0].machine == describe_machine()

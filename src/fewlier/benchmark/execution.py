@@ -190,7 +190,8 @@ def _attempt(job: Job) -> Measured:
         return job.compute(job.cells)
     except Exception as error:  # noqa: BLE001 - a failure of any kind becomes rows with its reason
         _log.exception("%s failed", " ".join(map(str, job.cells[0])))
-        reason = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        # Its first line says what happened; torch's errors have more lines, of advice.
+        reason = "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
         return _failed(job, reason)
 
 
