@@ -34,14 +34,13 @@ def measure_baseline(
         started = time.perf_counter()
         chosen = choose(candidates, X[split.validation], y[split.validation])
         choosing = time.perf_counter() - started
-        measurement = measured(
-            y[split.test],
-            chosen.anomaly_score(X[split.test]),
+        facts = Measurement(
             parameter=baseline.parameter,
             value=f"{chosen.value:g}",
             validation_auc=chosen.validation_auc,
             seconds=fitting + choosing,
             machine=describe_machine(),
         )
-        found.append((cell, measurement))
+        scores = chosen.anomaly_score(X[split.test])
+        found.append((cell, measured(facts, y[split.test], scores)))
     return found

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from fewlier.benchmark.jobs import Measurement, describe_machine
-from fewlier.benchmark.measuring import Facts, Labels, Source, measured
+from fewlier.benchmark.measuring import Labels, Source, measured
 from fewlier.benchmark.protocol import PaperProtocol
 from fewlier.benchmark.results import Cell
 from fewlier.datasets import make_split
@@ -29,8 +29,8 @@ Proposed has MADE and every lambda in it. VAE has no labels but those that choos
 is the default detector, which is given training and validation rows to split as it likes.
 """
 
-ByMethod: TypeAlias = dict[str, tuple[FittedModel | None, Facts]]
-"""What a fit gives for each method in it: a model, or None if it diverged, and facts."""
+ByMethod: TypeAlias = dict[str, tuple[FittedModel | None, Measurement]]
+"""What a fit gives for each method in it: a model, or None if it diverged, and what is known."""
 
 DIVERGED = "its likelihoods ceased to be finite"
 
@@ -134,10 +134,10 @@ class _Stack:
 
     def _facts(
         self, parameter: str, value: object, validation_auc: float | None, seconds: float
-    ) -> Facts:
+    ) -> Measurement:
         has_gpu = self.recipe.device.type == "cuda"
         machine = describe_machine(torch.cuda.get_device_name() if has_gpu else None)
-        return Facts(
+        return Measurement(
             parameter=parameter,
             value=str(value),
             validation_auc=validation_auc,
@@ -145,12 +145,14 @@ class _Stack:
             machine=machine,
         )
 
-    def test(self, key: tuple[int, int], model: FittedModel | None, facts: Facts) -> Measurement:
+    def test(
+        self, key: tuple[int, int], model: FittedModel | None, facts: Measurement
+    ) -> Measurement:
         """Score the test rows of a split."""
         if model is None:
-            return Measurement(reason=DIVERGED, machine=facts["machine"])
+            return Measurement(reason=DIVERGED, machine=facts.machine)
         rows = make_split(self.y, *key, self.protocol.splits).test
-        return measured(self.y[rows], model.score(model.encode(self.table.take(rows))), **facts)
+        return measured(facts, self.y[rows], model.score(model.encode(self.table.take(rows))))
 
 
 def measure_alone(
@@ -173,14 +175,13 @@ def measure_alone(
                 validation=(X[split.validation], y[split.validation]),
             )
             seconds = time.perf_counter() - started
-        measurement = measured(
-            y[split.test],
-            detector.anomaly_score(X[split.test]),
+        facts = Measurement(
             parameter="lambda",
             value=f"{lam:g}",
             validation_auc=detector.history_[0].criterion,
             seconds=seconds,
             machine=describe_machine(),
         )
-        found.append((cell, measurement))
+        scores = detector.anomaly_score(X[split.test])
+        found.append((cell, measured(facts, y[split.test], scores)))
     return found

@@ -1,7 +1,7 @@
 """What every job of the reproduction needs: its table, and how scores are measured."""
 
-from dataclasses import dataclass
-from typing import TypedDict, Unpack, final
+from dataclasses import dataclass, replace
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -44,20 +44,10 @@ def _load(name: str, deduplicated: bool) -> Dataset:
     return load_dataset(name, deduplicated=deduplicated, download=False)  # nosec B615
 
 
-class Facts(TypedDict):
-    """What is known of a fit before it is tested; see `Result`."""
-
-    parameter: str
-    value: str
-    validation_auc: float | None
-    seconds: float
-    machine: str
-
-
-def measured(y: Labels, scores: Floats, **facts: Unpack[Facts]) -> Measurement:
-    """Compare the scores of test rows, higher for anomalies, with their labels."""
-    return Measurement(
+def measured(facts: Measurement, y: Labels, scores: Floats) -> Measurement:
+    """Add to what is known of a fit how the scores of test rows, higher for anomalies, do."""
+    return replace(
+        facts,
         auc=float(roc_auc_score(y, scores)),
         average_precision=float(average_precision_score(y, scores)),
-        **facts,
     )
