@@ -142,7 +142,9 @@ def _print(rows: Sequence["Result"], measure: Literal["auc", "seconds"]) -> None
     from rich.console import Console
     from rich.table import Table as Grid
 
-    methods = list(dict.fromkeys(row.method for row in rows))
+    from fewlier.benchmark.reproduction import METHODS
+
+    methods = [method for method in METHODS if method in {row.method for row in rows}]
     for k in sorted({row.k for row in rows}):
         grid = Grid(box=None, pad_edge=False)
         grid.add_column("table", no_wrap=True)
