@@ -92,6 +92,11 @@ class Store:
             writer.writerows(_write(result) for result in results)
 
 
+def latest(results: Iterable[Result]) -> list[Result]:
+    """Return the last row of each cell, which replaces those before it."""
+    return list({(row.dataset, row.method, row.k, row.split): row for row in results}.values())
+
+
 def _write(result: Result) -> dict[str, str]:
     record = asdict(result)
     digits = dict.fromkeys(_NUMBERS, ".6f") | {"seconds": ".3f"}
