@@ -19,7 +19,7 @@ from fewlier.benchmark.results import Result
 from fewlier.benchmark.statistics import Grid, compare, make_grid, paired_p_value
 from fewlier.benchmark.tables import setting_grid
 
-LAMBDAS = ("0", "0.1", "1", "10", "100", "1000", "10000")
+LAMBDA_GRID = ("0", "0.1", "1", "10", "100", "1000", "10000")
 # The paper names no borders; these are ours.
 RANGES = {
     "low": ("0.1", "1"),
@@ -70,7 +70,7 @@ def check_claims(results: Results, lambdas: Results) -> list[Claim]:
 def lambda_grid(lambdas: Results, k: int) -> Grid:
     """Return the AUCs of each lambda, which are methods here, with `k` training anomalies."""
     rows = [row for row in lambdas if row.k == k]
-    return make_grid(rows, setting_datasets(k), [f"lambda={value}" for value in LAMBDAS])
+    return make_grid(rows, setting_datasets(k), [f"lambda={value}" for value in LAMBDA_GRID])
 
 
 def growth_datasets(results: Results) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def _best_lambda_differs(grid: Grid) -> Claim:
     best = [_best_lambda(grid, dataset) for dataset in grid.common.datasets]
     if not best:
         return Claim(text, Verdict.UNKNOWN, "no results")
-    counts = [f"{best.count(value)} with {value}" for value in LAMBDAS if value in best]
+    counts = [f"{best.count(value)} with {value}" for value in LAMBDA_GRID if value in best]
     figures = f"{', '.join(counts)}, of {_counted(best, setting_datasets(3))}"
     return Claim(text, _verdict(len(set(best)) > 1), figures)
 
@@ -215,7 +215,7 @@ def _mean(grid: Grid, dataset: str, value: str) -> float:
 
 
 def _best_lambda(grid: Grid, dataset: str) -> str:
-    return LAMBDAS[int(grid.only([dataset]).means[0].argmax())]
+    return LAMBDA_GRID[int(grid.only([dataset]).means[0].argmax())]
 
 
 def _pair(grid: Grid, dataset: str, method: str, other: str) -> str:

@@ -35,9 +35,8 @@ def gap_notes(grid: Grid, results: Sequence[Result], k: int) -> tuple[str, ...]:
             reason = failures.get((dataset, method)) or _missing(grid, row, column)
             cells.setdefault(reason, []).append(f"{method} on {dataset}")
     notes = [f"–: {_listed(names)}: {reason}." for reason, names in cells.items()]
-    counts = (~np.isnan(grid.values)).any(axis=1).sum(axis=1)
-    most = grid.values.shape[2]
-    pairs = zip(grid.datasets, counts, strict=True)
+    most = grid.expected.shape[1]
+    pairs = zip(grid.datasets, grid.expected.sum(axis=1), strict=True)
     fewer = [f"{dataset} ({count})" for dataset, count in pairs if 0 < count < most]
     return (*notes, f"Fewer than {most} splits: {', '.join(fewer)}.") if fewer else tuple(notes)
 
@@ -53,9 +52,8 @@ def _failures(results: Sequence[Result], k: int) -> dict[tuple[str, str], str]:
 
 
 def _missing(grid: Grid, row: int, column: int) -> str:
-    measured = ~np.isnan(grid.values[row])
-    n_splits = measured.any(axis=0).sum()
-    n_missing = n_splits - measured[column].sum()
+    n_splits = grid.expected[row].sum()
+    n_missing = n_splits - (~np.isnan(grid.values[row, column])).sum()
     return f"no result in {n_missing} of {n_splits} splits" if n_splits else "no result"
 
 

@@ -1,12 +1,20 @@
 """Rows of results, and the folder of CSV files that they are appended to."""
 
 import csv
+import io
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import NamedTuple, final
 
 from fewlier.errors import FormatError
+
+# Experiments, each a file of results.
+PAPER = "paper"
+LAMBDAS = "lambdas"
+THREE_VALIDATION = "three_validation_anomalies"
+DEDUPLICATED = "deduplicated"
+TIMES = "times"
 
 
 class Cell(NamedTuple):
@@ -84,17 +92,23 @@ class Store:
         """Add rows at the end of an experiment's file, which gets a header if it is new."""
         path = self.path(experiment)
         path.parent.mkdir(parents=True, exist_ok=True)
-        is_new = not path.exists()
-        with path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            if is_new:
-                writer.writeheader()
-            writer.writerows(_write(result) for result in results)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        if not path.exists():
+            writer.writeheader()
+        writer.writerows(_write(result) for result in results)
+        with path.open("ab", buffering=0) as file:  # at once, so that a stop leaves whole rows
+            file.write(text.getvalue().encode())
+
+
+def cell_of(experiment: str, result: Result) -> Cell:
+    """Return the cell that a row is about."""
+    return Cell(experiment, result.dataset, result.method, result.k, result.split)
 
 
 def latest(results: Iterable[Result]) -> list[Result]:
-    """Return the last row of each cell, which replaces those before it."""
-    return list({(row.dataset, row.method, row.k, row.split): row for row in results}.values())
+    """Return the last row of every cell: a failure that was tried again has two."""
+    return list({cell_of("", result): result for result in results}.values())
 
 
 def _write(result: Result) -> dict[str, str]:

@@ -26,11 +26,20 @@ class Grid:
     """Measurements of methods on datasets over splits.
 
     `values` has the shape (n_datasets, n_methods, n_splits), with NaN where nothing was measured.
+    `expected`, of shape (n_datasets, n_splits), says which splits a dataset has: those where any
+    method was measured. A part of a grid expects what the whole does.
     """
 
     datasets: tuple[str, ...]
     methods: tuple[str, ...]
     values: Floats
+    expected: Bools
+
+    @classmethod
+    def of_values(cls, datasets: Sequence[str], methods: Sequence[str], values: Floats) -> "Grid":
+        """Return the grid of all that was measured."""
+        expected = np.any(~np.isnan(values), axis=1)
+        return cls(tuple(datasets), tuple(methods), values, np.asarray(expected))
 
     def of(self, dataset: str, method: str) -> Floats:
         """Return the values of a method on a dataset, shape (n_splits,)."""
@@ -45,17 +54,13 @@ class Grid:
         methods = self.methods if methods is None else tuple(methods)
         rows = [self.datasets.index(name) for name in datasets]
         columns = [self.methods.index(name) for name in methods]
-        return Grid(datasets, methods, self.values[np.ix_(rows, columns)])
+        return Grid(datasets, methods, self.values[np.ix_(rows, columns)], self.expected[rows])
 
     @property
     def is_complete(self) -> Bools:
-        """Where a method has a value in each split of its dataset, shape (n_datasets, n_methods).
-
-        The splits of a dataset are those where any method has a value.
-        """
-        measured = ~np.isnan(self.values)
-        expected = np.any(measured, axis=1, keepdims=True)
-        has_all = np.all(measured | ~expected, axis=2)
+        """Where a method has every split of its dataset, shape (n_datasets, n_methods)."""
+        expected = self.expected[:, None, :]
+        has_all = np.all(~np.isnan(self.values) | ~expected, axis=2)
         return np.asarray(has_all & np.any(expected, axis=2))
 
     @property
@@ -136,7 +141,7 @@ def make_grid(results: Iterable[Result], datasets: Sequence[str], methods: Seque
         if row.auc is not None:
             at = datasets.index(row.dataset), methods.index(row.method), splits.index(row.split)
             values[at] = row.auc
-    return Grid(tuple(datasets), tuple(methods), values)
+    return Grid.of_values(datasets, methods, values)
 
 
 def paired_p_value(first: Floats, second: Floats) -> float:

@@ -1,7 +1,7 @@
 """The paper's tables from results: what each cell holds. `rendering` writes them down."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -14,7 +14,7 @@ from fewlier.benchmark.published import (
     published_datasets,
     setting_datasets,
 )
-from fewlier.benchmark.results import Result
+from fewlier.benchmark.results import Result, latest
 from fewlier.benchmark.statistics import Floats, Grid, make_grid
 from fewlier.datasets import list_datasets
 
@@ -154,28 +154,49 @@ def variant_table(
     """
     found = {row.dataset for row in variant}
     datasets = [dataset for dataset in published_datasets() if dataset in found]
-    columns, notes = [], []
+    beside = [replace(row, method=f"{row.method} in the main run") for row in main]
+    references = [f"{method} in the main run" for method in VARIANT_METHODS]
+    columns: list[Column] = []
+    notes: list[str] = []
     for k in ks:
-        there, here = (
-            make_grid([row for row in rows if row.k == k], datasets, VARIANT_METHODS)
-            for rows in (variant, main)
-        )
-        both = there.is_complete & here.is_complete
-        common = [dataset for dataset, row in zip(datasets, both, strict=True) if row.all()]
-        for method in VARIANT_METHODS:
-            pairs = [
-                *zip(_means(there, method), _means(here, method), strict=True),
-                tuple(grid.only(common, [method]).averages[0] for grid in (there, here)),
-            ]
-            values = tuple(Value(_known(ours), _known(reference)) for ours, reference in pairs)
+        both = [row for row in (*variant, *beside) if row.k == k]
+        grid = make_grid(both, datasets, (*VARIANT_METHODS, *references))
+        common, ran = grid.common, [name for name in datasets if name in setting_datasets(k)]
+        for method, reference in zip(VARIANT_METHODS, references, strict=True):
+            ours, theirs = (
+                [*_means(grid, which), common.only(methods=[which]).averages[0]]
+                for which in (method, reference)
+            )
+            pairs = zip(ours, theirs, strict=True)
+            values = tuple(Value(_known(value), _known(other)) for value, other in pairs)
             columns.append(Column(f"{method}, k = {k}", values))
-        ran = [dataset for dataset in datasets if dataset in setting_datasets(k)]
-        gaps = gap_notes(there.only(ran), variant, k)
-        notes += [
-            f"k = {k}: {note}" for note in (*average_notes(common, ran, "the main run"), *gaps)
-        ]
+        said = (
+            *average_notes(common.datasets, ran, "the main run"),
+            *gap_notes(grid.only(ran), both, k),
+            *_paper_notes(k, common.datasets),
+        )
+        notes += [f"k = {k}: {note}" for note in said]
     rows = (*datasets, AVERAGE)
     return Table(name, title, "the main run", rows, tuple(columns), tuple(notes))
+
+
+def _paper_notes(k: int, datasets: Sequence[str]) -> Iterable[str]:
+    for method in VARIANT_METHODS:
+        average = published_average(method, k, datasets)
+        if average is not None:
+            yield f"The paper's average of {method} over these tables is {average:.3f}."
+
+
+def times_table(times: Iterable[Result]) -> Table:
+    """Return the seconds of one training of Proposed on each table."""
+    ours = {row.dataset: row.seconds for row in latest(times)}
+    values = tuple(
+        Value(ours.get(name), table.training_seconds)
+        for name, table in published_datasets().items()
+    )
+    column = Column("seconds", values, 2, has_difference=False)
+    title = "Seconds to train Proposed on one split with k = 3, on a CPU"
+    return Table("times", title, "the paper", tuple(published_datasets()), (column,))
 
 
 def setting_grid(results: Iterable[Result], k: int) -> Grid:
@@ -199,8 +220,9 @@ def _heading(method: str) -> str:
 
 def _rank_column(common: Grid, k: int, methods: Sequence[str]) -> Column:
     printed = [[published_auc(name, m, k) for m in METHODS] for name in common.datasets]
-    aucs = np.array([[cell.auc if cell else np.nan for cell in row] for row in printed])
-    paper = Grid(common.datasets, METHODS, aucs.reshape(len(printed), len(METHODS), 1)).mean_ranks
+    aucs = np.array([[[cell.auc if cell else np.nan] for cell in row] for row in printed])
+    shaped = aucs.reshape(len(printed), len(METHODS), 1)
+    paper = Grid.of_values(common.datasets, METHODS, shaped).mean_ranks
     values = [Value(_known(a), _known(b)) for a, b in zip(common.mean_ranks, paper, strict=True)]
     values += [Value(None)] * (len(methods) - len(values))
     return Column(f"rank, k = {k}", tuple(values), 1)
