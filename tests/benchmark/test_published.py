@@ -55,7 +55,7 @@ def test_an_average_over_other_tables_is_that_of_their_rows():
 
 
 @pytest.mark.parametrize("dataset", setting_datasets(3))
-def test_the_best_printed_auc_of_table_2_is_bold_but_for_one(dataset):
+def test_the_best_printed_auc_of_table_2_is_bold(dataset):
     row = [published_auc(dataset, method, 3) for method in METHODS]
     best = max(row, key=lambda cell: cell.auc)
     assert best.is_bold

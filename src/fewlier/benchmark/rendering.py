@@ -8,7 +8,7 @@ from math import ceil
 from rich.console import Console
 from rich.table import Table as Grid
 
-from fewlier.benchmark.published import METHODS
+from fewlier.benchmark.published import METHODS, setting_datasets
 from fewlier.benchmark.results import Result
 from fewlier.benchmark.tables import AVERAGE, Column, Table, Value, auc_table
 
@@ -82,27 +82,29 @@ def print_tables(
     console = console or Console()
     found = {row.dataset for row in results}
     methods = {row.method for row in results}
+    shown = [method for method in METHODS if method in methods]
     for k in ks:
-        shown = [method for method in METHODS if method in methods]
-        table = auc_table(results, k, f"k_{k}", shown)
-        kept = [i for i, name in enumerate(table.rows) if name in found or name == AVERAGE]
+        datasets = [name for name in setting_datasets(k) if name in found]
+        if not (datasets and methods):
+            continue
+        table = auc_table(results, k, f"k_{k}", shown, datasets)
         console.print(f"\n{table.title}, and the difference to the paper:", highlight=False)
         most = max(1, (console.width - _WIDEST_NAME) // (_WIDEST_CELL + 1))
         n_blocks = ceil(len(table.columns) / most)
         per_block = ceil(len(table.columns) / n_blocks)
         for start in range(0, len(table.columns), per_block):
-            console.print(_terminal(table, kept, table.columns[start : start + per_block]))
+            console.print(_terminal(table.rows, table.columns[start : start + per_block]))
         for note in table.notes:
-            console.print(note, highlight=False)
+            console.print(note, highlight=False, markup=False)
 
 
-def _terminal(table: Table, rows: Sequence[int], columns: Sequence[Column]) -> Grid:
+def _terminal(rows: Sequence[str], columns: Sequence[Column]) -> Grid:
     grid = Grid(box=None, pad_edge=False, padding=(0, 0, 0, 1))
     grid.add_column("")
     for column in columns:
         grid.add_column(column.heading, justify="right", no_wrap=True)
-    for row in rows:
-        grid.add_row(table.rows[row], *(_terminal_cell(column.values[row]) for column in columns))
+    for row, name in enumerate(rows):
+        grid.add_row(name, *(_terminal_cell(column.values[row]) for column in columns))
     return grid
 
 

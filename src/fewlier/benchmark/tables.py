@@ -95,14 +95,21 @@ def dataset_table() -> Table:
 
 
 def auc_table(
-    results: Sequence[Result], k: int, name: str, shown: Sequence[str] = METHODS
+    results: Sequence[Result],
+    k: int,
+    name: str,
+    shown: Sequence[str] = METHODS,
+    datasets: Sequence[str] | None = None,
 ) -> Table:
     """Return Table 2 or 3: mean AUCs, with `k` training anomalies, of the methods shown.
+
+    Its rows are all tables of the setting, or those of them that are given.
 
     The t-tests behind bold type are among all ten methods, and so is the choice of tables that the
     average is over. Of the averages, the highest is bold.
     """
-    grid, datasets = setting_grid(results, k), setting_datasets(k)
+    datasets = setting_datasets(k) if datasets is None else datasets
+    grid = setting_grid(results, k).only(datasets)
     tested = grid.only(methods=METHODS)
     bold, common = tested.not_separated(), tested.common.datasets
     averages = dict(zip(grid.methods, grid.only(common).averages, strict=True))
