@@ -116,6 +116,11 @@ def test_agreement_counts_the_cells_that_the_paper_prints():
     ]
 
 
+def test_a_page_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"got .*other\.md, which is no file\. Name docs/REPRO"):
+        write_page(tmp_path / "results", tmp_path / "other.md")
+
+
 def test_a_page_without_parts_is_refused(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("Nothing here.\n")

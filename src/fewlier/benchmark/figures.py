@@ -63,21 +63,21 @@ def save(figure: Figure, folder: Path, name: str) -> None:
 
 
 @styled
-def draw_lambdas(lambdas: Sequence[Result], k: int = 3) -> Figure:
-    """Draw Figure 3: the AUC against lambda on each table, with standard errors.
+def draw_lambdas(lambdas: Sequence[Result]) -> Figure:
+    """Draw Figure 3: the AUC with k = 3 against lambda on each table, with standard errors.
 
     The horizontal line is lambda = 0, with its standard error as a band.
     """
-    grid = lambda_grid(lambdas, k)
+    grid = lambda_grid(lambdas, 3)
     figure = Figure(figsize=(WIDTH, 6.2), layout="constrained")
     axes = figure.subplots(4, 4, sharex=True)
-    for number, (panel, dataset) in enumerate(zip(axes.flat, grid.datasets, strict=False)):
+    for panel, dataset in zip(axes.flat, grid.datasets, strict=True):
         _draw_panel(panel, grid.only([dataset]))
         panel.set_title(dataset)
-        panel.label_outer() if number < 12 else panel.set_xlabel("λ")
-        if number % 4 == 0:
-            panel.set_ylabel("test AUC")
-        panel.tick_params(labelleft=True)
+    for panel in axes[-1]:
+        panel.set_xlabel("λ")
+    for panel in axes[:, 0]:
+        panel.set_ylabel("test AUC")
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
     return figure
@@ -100,9 +100,12 @@ def _draw_panel(panel: Axes, grid: Grid) -> None:
         label="λ > 0, mean and standard error over splits",
     )
     panel.set_xscale("log")
-    panel.set_xticks([0.1, 10, 1000])
-    panel.set_xticks([1, 100, 10000], minor=True)
+    panel.set_xticks([0.1, 10, 1000], ["0.1", "10", "1000"])
+    panel.set_xticks([1, 100, 10000], ["", "", ""], minor=True)
     panel.yaxis.set_major_locator(MaxNLocator(4))
+    if np.isnan(means).all():
+        panel.set_yticks([])
+        panel.text(0.5, 0.5, "no results", ha="center", transform=panel.transAxes, color=GREY)
 
 
 @styled

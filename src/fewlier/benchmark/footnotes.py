@@ -30,15 +30,18 @@ def gap_notes(grid: Grid, results: Sequence[Result], k: int) -> tuple[str, ...]:
     cells: dict[str, list[str]] = {}
     failures = _failures(results, k)
     for (row, column), is_complete in np.ndenumerate(grid.is_complete):
-        if not is_complete:
-            dataset, method = grid.datasets[row], grid.methods[column]
-            reason = failures.get((dataset, method)) or _missing(grid, row, column)
+        dataset, method = grid.datasets[row], grid.methods[column]
+        reason = failures.get((dataset, method)) or _missing(grid, row, column)
+        if not is_complete and (grid.expected[row].any() or (dataset, method) in failures):
             cells.setdefault(reason, []).append(f"{method} on {dataset}")
     notes = [f"–: {_listed(names)}: {reason}." for reason, names in cells.items()]
-    most = grid.expected.shape[1]
-    pairs = zip(grid.datasets, grid.expected.sum(axis=1), strict=True)
+    most, counts = grid.expected.shape[1], grid.expected.sum(axis=1)
+    pairs = list(zip(grid.datasets, counts, strict=True))
+    none = [dataset for dataset, count in pairs if count == 0]
     fewer = [f"{dataset} ({count})" for dataset, count in pairs if 0 < count < most]
-    return (*notes, f"Fewer than {most} splits: {', '.join(fewer)}.") if fewer else tuple(notes)
+    notes += [f"No results: {', '.join(none)}."] if none else []
+    notes += [f"Fewer than {most} splits: {', '.join(fewer)}."] if fewer else []
+    return tuple(notes)
 
 
 def _failures(results: Sequence[Result], k: int) -> dict[tuple[str, str], str]:
@@ -54,7 +57,9 @@ def _failures(results: Sequence[Result], k: int) -> dict[tuple[str, str], str]:
 def _missing(grid: Grid, row: int, column: int) -> str:
     n_splits = grid.expected[row].sum()
     n_missing = n_splits - (~np.isnan(grid.values[row, column])).sum()
-    return f"no result in {n_missing} of {n_splits} splits" if n_splits else "no result"
+    return (
+        "no result" if n_missing == n_splits else f"no result in {n_missing} of {n_splits} splits"
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

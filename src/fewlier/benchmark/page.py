@@ -68,6 +68,11 @@ def write_page(results: Path, page: Path) -> None:
     in the page, and writes tables to `results`/tables and figures to figures/reproduction beside
     the page. The same results give the same files.
     """
+    if not page.is_file():
+        raise UserError(
+            f"The page must be a Markdown file with generated parts; got {page}, which is no file. "
+            "Name docs/REPRODUCTION.md, or a copy of it."
+        )
     text = page.read_text("utf-8")
     check_blocks(text, page)
     _require_matplotlib()

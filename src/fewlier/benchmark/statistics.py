@@ -105,7 +105,7 @@ class Grid:
             ranks[ranked] = rankdata(-means[:, ranked], axis=1).mean(axis=0)
         return ranks
 
-    def not_separated(self, level: float = LEVEL) -> Bools:
+    def not_separated(self) -> Bools:
         """Return where a t-test does not separate a method from the best mean on its dataset.
 
         Shape (n_datasets, n_methods); the best itself is not separated, and a method with missing
@@ -118,7 +118,7 @@ class Grid:
                 continue
             best = complete[means[row, complete].argmax()]
             for column in complete:
-                found[row, column] = paired_p_value(values[column], values[best]) >= level
+                found[row, column] = paired_p_value(values[column], values[best]) >= LEVEL
         return found
 
 
@@ -160,14 +160,14 @@ def paired_p_value(first: Floats, second: Floats) -> float:
     return float(ttest_rel(first, second).pvalue)
 
 
-def compare(grid: Grid, method: str, other: str, level: float = LEVEL) -> Outcome:
+def compare(grid: Grid, method: str, other: str) -> Outcome:
     """Return where `method` is separated from `other`, on the datasets where both are complete."""
     both = grid.only(methods=(method, other))
     kinds: dict[str, list[str]] = {"win": [], "tie": [], "loss": []}
     for dataset, means, values in zip(both.datasets, both.means, both.values, strict=True):
         if np.isnan(means).any():
             continue
-        if paired_p_value(*values) >= level:
+        if paired_p_value(*values) >= LEVEL:
             kinds["tie"].append(dataset)
         else:
             kinds["win" if means[0] > means[1] else "loss"].append(dataset)

@@ -227,9 +227,10 @@ def _heading(method: str) -> str:
 
 def _rank_column(common: Grid, k: int, methods: Sequence[str]) -> Column:
     printed = [[published_auc(name, m, k) for m in METHODS] for name in common.datasets]
-    aucs = np.array([[[cell.auc if cell else np.nan] for cell in row] for row in printed])
-    shaped = aucs.reshape(len(printed), len(METHODS), 1)
-    paper = Grid.of_values(common.datasets, METHODS, shaped).mean_ranks
+    aucs = np.array([[cell.auc if cell else np.nan for cell in row] for row in printed])
+    aucs = aucs.reshape(len(printed), len(METHODS), 1)
+    aucs[:, np.isnan(common.mean_ranks)] = np.nan  # ranked among those that have results here
+    paper = Grid.of_values(common.datasets, METHODS, aucs).mean_ranks
     values = [Value(_known(a), _known(b)) for a, b in zip(common.mean_ranks, paper, strict=True)]
     values += [Value(None)] * (len(methods) - len(values))
     return Column(f"rank, k = {k}", tuple(values), 1)
