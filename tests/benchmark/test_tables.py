@@ -244,3 +244,14 @@ def test_the_terminal_shows_only_what_has_results(results):
     assert "KNN" not in text
     names = [line.split()[0] for line in text.splitlines() if line.strip()]
     assert names == ["Mean", "LOF", "Pima", "Wilt", "average"]
+
+
+def test_the_terminal_shows_gaps_and_skips_what_no_table_has(results):
+    file = io.StringIO()
+    some = [r for r in results if r.dataset == "Parkinson" and (r.method != "KNN" or r.split)]
+    failed = result("Parkinson", "KNN", 3, 0, None, reason="stopped [at once]")
+    print_tables([*some, failed], (3, 5), Console(file=file, width=200))
+    text = file.getvalue()
+    assert "5 training anomalies" not in text
+    assert " – " in text
+    assert "–: KNN on Parkinson: stopped [at once]." in text
