@@ -58,14 +58,16 @@ def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpac
     build = {"pyproject.toml", "constraints.txt", "Makefile", "PKG-INFO", ".gitignore"}
     assert found == documents | build | {"src", "tests", "benchmarks", "tools", "docs", "results"}
     for folder in ("src", "tests", "tools"):
-        patterns = ("*.py", "*.typed", "version_*")
+        patterns = ("*.py", "*.typed", "published_*.csv", "version_*")
         assert files_under(unpacked / folder, "*.*") == files_under(ROOT / folder, *patterns)
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    package = {f"fewlier/{name}" for name in files_under(ROOT / "src" / "fewlier", "*.py")}
+    patterns = ("*.py", "published_*.csv")
+    package = {f"fewlier/{name}" for name in files_under(ROOT / "src" / "fewlier", *patterns)}
+    assert "fewlier/benchmark/published_auc.csv" in package
     (info,) = {name.split("/")[0] for name in names if ".dist-info/" in name}
     about = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
     assert names == package | {"fewlier/py.typed"} | {f"{info}/{name}" for name in about}

@@ -73,35 +73,33 @@ class Variant:
 class Entry:
     """A table of the paper: the variant with the paper's counts, and one without duplicates.
 
-    The latter is None where the former has none already. `training_seconds` is what the paper says
-    its method took to train.
+    The latter is None where the former has none already.
     """
 
     name: str
     paper: Variant
     deduplicated: Variant | None
-    training_seconds: float
 
 
-# Name, archive, variant in the collection, rows, columns, anomalies, seconds.
+# Name, archive, variant in the collection, rows, columns, anomalies.
 _PAPER = (
-    ("Annthyroid", "semantic", "norm_05_v01", 7016, 21, 350, 2.78),
-    ("Arrhythmia", "semantic", "withoutdupl_norm_20_v01", 305, 259, 61, 0.53),
-    ("Cardiotocography", "semantic", "norm_20_v01", 2068, 21, 413, 0.24),
-    ("HeartDisease", "semantic", "withoutdupl_norm_20_v01", 187, 13, 37, 0.03),
+    ("Annthyroid", "semantic", "norm_05_v01", 7016, 21, 350),
+    ("Arrhythmia", "semantic", "withoutdupl_norm_20_v01", 305, 259, 61),
+    ("Cardiotocography", "semantic", "norm_20_v01", 2068, 21, 413),
+    ("HeartDisease", "semantic", "withoutdupl_norm_20_v01", 187, 13, 37),
     # With or without duplicates: only the counts of the latter are known to fit.
-    ("InternetAds", "semantic", "*norm_10_v01", 1775, 1555, 177, 9.5),
-    ("Ionosphere", "literature", "withoutdupl_norm", 351, 32, 126, 0.05),
-    ("KDDCup99", "literature", "norm_1ofn", 60839, 79, 246, 62.39),
-    ("PageBlocks", "semantic", "norm_05_v01", 5171, 10, 258, 1.36),
-    ("Parkinson", "semantic", "withoutdupl_norm_20_v01", 60, 22, 12, 0.02),
-    ("PenDigits", "literature", "withoutdupl_norm_v01", 9868, 16, 20, 4.12),
-    ("Pima", "semantic", "withoutdupl_norm_20_v01", 625, 8, 125, 0.05),
-    ("Shuttle", "literature", "withoutdupl_norm_v01", 1013, 9, 13, 0.09),
-    ("SpamBase", "semantic", "norm_20_v01", 3485, 57, 697, 2.06),
-    ("Stamps", "semantic", "withoutdupl_norm_05_v01", 325, 9, 16, 0.03),
-    ("Waveform", "literature", "withoutdupl_norm_v01", 3443, 21, 100, 0.99),
-    ("Wilt", "semantic", "norm_02_v01", 4671, 5, 93, 0.82),
+    ("InternetAds", "semantic", "*norm_10_v01", 1775, 1555, 177),
+    ("Ionosphere", "literature", "withoutdupl_norm", 351, 32, 126),
+    ("KDDCup99", "literature", "norm_1ofn", 60839, 79, 246),
+    ("PageBlocks", "semantic", "norm_05_v01", 5171, 10, 258),
+    ("Parkinson", "semantic", "withoutdupl_norm_20_v01", 60, 22, 12),
+    ("PenDigits", "literature", "withoutdupl_norm_v01", 9868, 16, 20),
+    ("Pima", "semantic", "withoutdupl_norm_20_v01", 625, 8, 125),
+    ("Shuttle", "literature", "withoutdupl_norm_v01", 1013, 9, 13),
+    ("SpamBase", "semantic", "norm_20_v01", 3485, 57, 697),
+    ("Stamps", "semantic", "withoutdupl_norm_05_v01", 325, 9, 16),
+    ("Waveform", "literature", "withoutdupl_norm_v01", 3443, 21, 100),
+    ("Wilt", "semantic", "norm_02_v01", 4671, 5, 93),
 )
 # Rows and anomalies of the variants without duplicates, where the paper's counts are of those with.
 _DEDUPLICATED = {
@@ -114,9 +112,7 @@ _DEDUPLICATED = {
 }
 
 
-def _entry(  # noqa: PLR0913 - one argument per column of the table above
-    name: str, archive: str, variant: str, rows: int, columns: int, anomalies: int, seconds: float
-) -> Entry:
+def _entry(name: str, archive: str, variant: str, rows: int, columns: int, anomalies: int) -> Entry:
     folder, file = f"{archive}/{name}", f"{name.lower()}.npz"
     member = f"{folder}/{name}_{variant}.arff"
     paper = Variant(archive, member, file, rows, columns, anomalies)
@@ -126,7 +122,7 @@ def _entry(  # noqa: PLR0913 - one argument per column of the table above
         member = f"{folder}/{name}_withoutdupl_{variant}.arff"
         file = f"withoutdupl/{file}"
         deduplicated = Variant(archive, member, file, rows, columns, anomalies)
-    return Entry(name, paper, deduplicated, seconds)
+    return Entry(name, paper, deduplicated)
 
 
 CATALOGUE = {row[0]: _entry(*row) for row in _PAPER}

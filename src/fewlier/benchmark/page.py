@@ -1,0 +1,175 @@
+"""The page of the reproduction: what is generated in it comes from a folder of results."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fewlier.atomic import replacing
+from fewlier.benchmark.claims import check_claims
+from fewlier.benchmark.published import KS, SUPERVISED
+from fewlier.benchmark.remarks import (
+    tell_agreement,
+    tell_claims,
+    tell_extra,
+    tell_large_differences,
+    tell_run,
+)
+from fewlier.benchmark.rendering import to_csv, to_latex, to_markdown
+from fewlier.benchmark.results import (
+    DEDUPLICATED,
+    LAMBDAS,
+    PAPER,
+    THREE_VALIDATION,
+    TIMES,
+    Result,
+    Store,
+)
+from fewlier.benchmark.tables import (
+    Table,
+    auc_table,
+    averages_table,
+    dataset_table,
+    times_table,
+    variant_table,
+)
+from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXPERIMENTS = (PAPER, LAMBDAS, THREE_VALIDATION, DEDUPLICATED, TIMES)
+FIGURES = Path("figures") / "reproduction"  # beside the page
+_EMPTY = "No results yet.\n"
+_BEGIN, _END = "<!-- begin generated: ", "<!-- end generated -->"
+_BLOCK = re.compile(rf"({_BEGIN}([^\n]+) -->\n).*?({_END})", re.DOTALL)
+_CAPTIONS = {
+    "figure_1": "Figure 1: anomaly scores of a table with one column",
+    "figure_2": "Figure 2: the sigmoid of the objective, and the step of the AUC",
+    "figure_3": "Figure 3: test AUC against lambda on each table",
+    "growth": "Average test AUC against the number of training anomalies",
+    "training_times": "Seconds to train Proposed on each table, here and in the paper",
+}
+_NAMES = (
+    *("run", "claims", "agreement", "large_differences", "default_detector"),
+    *("averages", "table_1", "table_2", "table_3a", "table_3b", TIMES),
+    *(THREE_VALIDATION, DEDUPLICATED),
+    *_CAPTIONS,
+)
+
+Results = Mapping[str, Sequence[Result]]
+
+
+def write_page(results: Path, page: Path) -> None:
+    """Bring a page up to date with a folder of results.
+
+    Replaces what stands between ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``
+    in the page, and writes tables to `results`/tables and figures to figures/reproduction beside
+    the page. The same results give the same files.
+    """
+    if not page.is_file():
+        raise UserError(
+            f"The page must be a Markdown file with generated parts; got {page}, which is no file. "
+            "Name docs/REPRODUCTION.md, or a copy of it."
+        )
+    text = page.read_text("utf-8")
+    check_blocks(text, page)
+    _require_matplotlib()
+    from fewlier.benchmark.figures import save
+
+    store = Store(results)
+    found = {experiment: store.read(experiment) for experiment in EXPERIMENTS}
+    tables, figures = list(make_tables(found)), make_figures(found)
+    for table in tables:
+        _write(results / "tables" / f"{table.name}.csv", to_csv(table))
+        _write(results / "tables" / f"{table.name}.tex", to_latex(table))
+    for name, figure in figures.items():
+        save(figure, page.parent / FIGURES, name)
+    _write(page, fill(text, make_blocks(found, tables, list(figures))))
+
+
+def make_tables(found: Results) -> Iterator[Table]:
+    """Yield the tables that there are results for."""
+    yield dataset_table()
+    paper = found[PAPER]
+    if paper:
+        yield averages_table(paper, KS)
+        yield auc_table(paper, 3, "table_2")
+        yield auc_table(paper, 1, "table_3a", SUPERVISED)
+        yield auc_table(paper, 5, "table_3b", SUPERVISED)
+    if found[THREE_VALIDATION]:
+        title = "Mean test AUC with three validation anomalies"
+        yield variant_table(found[THREE_VALIDATION], paper, (1, 5), THREE_VALIDATION, title)
+    if found[DEDUPLICATED]:
+        title = "Mean test AUC without duplicate rows"
+        yield variant_table(found[DEDUPLICATED], paper, (3,), DEDUPLICATED, title)
+    if found[TIMES]:
+        yield times_table(found[TIMES])
+
+
+def make_figures(found: Results) -> dict[str, "Figure"]:
+    """Return the figures that there are results for, by the names of their files."""
+    from fewlier.benchmark.figures import draw_growth, draw_lambdas, draw_times
+    from fewlier.benchmark.illustrations import draw_example, draw_sigmoid
+
+    figures = {"figure_1": draw_example(), "figure_2": draw_sigmoid()}
+    if found[LAMBDAS]:
+        figures["figure_3"] = draw_lambdas(found[LAMBDAS])
+    if found[PAPER]:
+        figures["growth"] = draw_growth(found[PAPER])
+    if found[TIMES]:
+        figures["training_times"] = draw_times(found[TIMES])
+    return figures
+
+
+def make_blocks(found: Results, tables: Sequence[Table], figures: Sequence[str]) -> dict[str, str]:
+    """Return what stands in the generated parts of the page, by their names."""
+    blocks = dict.fromkeys(_NAMES, _EMPTY)
+    blocks |= {table.name: to_markdown(table) for table in tables}
+    blocks |= {name: f"![{_CAPTIONS[name]}]({FIGURES.as_posix()}/{name}.svg)\n" for name in figures}
+    if any(found.values()):
+        blocks["run"] = tell_run(found)
+    if paper := found[PAPER]:
+        blocks["claims"] = tell_claims(check_claims(paper, found[LAMBDAS]))
+        blocks["agreement"] = tell_agreement(paper)
+        blocks["large_differences"] = tell_large_differences(paper)
+        blocks["default_detector"] = tell_extra(paper)
+    return blocks
+
+
+def check_blocks(text: str, page: Path) -> None:
+    """Refuse a page without generated parts, or with one that is unknown or has no end."""
+    names = [found[2] for found in _BLOCK.finditer(text)]
+    unknown = [name for name in names if name not in _NAMES]
+    if unknown or not names:
+        got = ", ".join(unknown) or "none"
+        raise UserError(
+            f"Generated parts of {page} must be among {', '.join(_NAMES)}; got {got}. Put "
+            f"'{_BEGIN}NAME -->' and '{_END}' around each, on lines of their own."
+        )
+    if not len(names) == text.count(_BEGIN) == text.count(_END):
+        raise UserError(
+            f"Each generated part of {page} must end before the next begins; got "
+            f"{text.count(_BEGIN)} that begin and {text.count(_END)} that end. Put "
+            f"'{_END}' after each."
+        )
+
+
+def fill(text: str, blocks: Mapping[str, str]) -> str:
+    """Return the text with its generated parts replaced."""
+    return _BLOCK.sub(lambda found: f"{found[1]}\n{blocks[found[2]]}\n{found[3]}", text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def _require_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise UserError(
+            "Drawing figures needs the package matplotlib, which is not installed. "
+            "Run: pip install 'fewlier[report]'"
+        )
