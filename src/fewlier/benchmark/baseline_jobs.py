@@ -1,23 +1,26 @@
 """Measures the paper's comparison methods that scikit-learn has."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
-from fewlier.baselines import BASELINES, FittedBaseline, choose, fit_candidates
+from fewlier.baselines import BASELINES, FittedBaseline, Labels, Values, choose, fit_candidates
 from fewlier.benchmark.jobs import Measurement, describe_machine
 from fewlier.benchmark.measuring import Source, measured
 from fewlier.benchmark.protocol import PaperProtocol
 from fewlier.benchmark.results import Cell
 from fewlier.datasets import make_split
 
+Fit: TypeAlias = Callable[[str, Values, Labels, int], list[FittedBaseline]]
+
 
 def measure_baseline(
-    source: Source, protocol: PaperProtocol, cells: Sequence[Cell]
+    source: Source, protocol: PaperProtocol, cells: Sequence[Cell], fit: Fit = fit_candidates
 ) -> list[tuple[Cell, Measurement]]:
     """Fit a method on one split, for the numbers of labelled anomalies of the cells.
 
     A method without labels has the same training rows whatever that number is: its fits are
-    shared, and so are their seconds.
+    shared, and so are their seconds. `fit` may be another way to the same fits.
     """
     X, y = source.load()
     baseline, number = BASELINES[cells[0].method], cells[0].split
@@ -29,7 +32,7 @@ def measure_baseline(
         started = time.perf_counter()
         if baseline.uses_labels or not candidates:
             rows = split.training
-            candidates = fit_candidates(cell.method, X[rows], y[rows], protocol.seed_of(number))
+            candidates = fit(cell.method, X[rows], y[rows], protocol.seed_of(number))
             fitting = (time.perf_counter() - started) / n_sharing
         started = time.perf_counter()
         chosen = choose(candidates, X[split.validation], y[split.validation])
