@@ -22,9 +22,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from fewlier.baselines import BASELINES, Baseline, FittedBaseline, Labels, Values
 from fewlier.benchmark.baseline_jobs import measure_baseline
 from fewlier.benchmark.execution import execute
+from fewlier.benchmark.experiments import PAPER
 from fewlier.benchmark.measuring import Source
 from fewlier.benchmark.reproduction import make_jobs, make_scope
-from fewlier.benchmark.results import PAPER, Store
+from fewlier.benchmark.results import Store
 
 METHOD = "OCSVM"
 BLOCK = 1000  # rows of the kernel matrix that are computed at once

@@ -2,13 +2,8 @@
 
 import numpy as np
 
-from fewlier.benchmark.published import (
-    KS,
-    METHODS,
-    published_auc,
-    published_datasets,
-    setting_datasets,
-)
+from fewlier.benchmark.experiments import KS, METHODS
+from fewlier.benchmark.published import published_auc, published_datasets, setting_datasets
 from fewlier.benchmark.results import Result, Store
 
 LAMBDAS = ("0", "0.1", "1", "10", "100", "1000", "10000")

@@ -11,6 +11,7 @@ from fewlier.benchmark.claims import (
     check_claims,
     growth_datasets,
 )
+from fewlier.benchmark.experiments import lambda_name
 from fewlier.benchmark.published import published_auc, setting_datasets
 
 
@@ -38,7 +39,7 @@ def trend(best):
     """Return results of each lambda where `best` is best on every table."""
     rng = np.random.default_rng(0)
     return [
-        result(dataset, f"lambda={value}", 3, split, 0.8 - 0.05 * gap + rng.normal(0, 0.005))
+        result(dataset, lambda_name(value), 3, split, 0.8 - 0.05 * gap + rng.normal(0, 0.005))
         for dataset in setting_datasets(3)
         for value, gap in ((v, abs(LAMBDA_GRID.index(v) - best)) for v in LAMBDA_GRID)
         for split in range(5)

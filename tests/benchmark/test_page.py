@@ -31,6 +31,12 @@ def page_with(tmp_path, *blocks, prose="By hand.\n"):
     return page
 
 
+@pytest.mark.xfail(
+    not (RESULTS / "paper.csv").exists(),
+    reason="there are no committed results yet",
+    raises=UserError,
+    strict=True,
+)
 def test_the_committed_page_is_what_the_committed_results_give(tmp_path):
     docs, results = tmp_path / "docs", tmp_path / "results"
     docs.mkdir()
@@ -140,6 +146,15 @@ def test_a_part_without_an_end_is_refused(tmp_path):
     with pytest.raises(UserError, match="got 2 that begin and 1 that end"):
         write_page(tmp_path / "results", page)
     assert list(tmp_path.iterdir()) == [page]
+
+
+def test_a_folder_without_results_does_not_empty_a_page(full, tmp_path):
+    page = tmp_path / PAGE.name
+    shutil.copy(full / "docs" / PAGE.name, page)
+    before = contents(tmp_path)
+    with pytest.raises(UserError, match=r"must be a folder with paper\.csv.*; got .*other\. Name"):
+        write_page(tmp_path / "other", page)
+    assert contents(tmp_path) == before
 
 
 def test_drawing_needs_matplotlib(tmp_path, monkeypatch):

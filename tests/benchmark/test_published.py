@@ -1,10 +1,7 @@
 import pytest
 
+from fewlier.benchmark.experiments import KS, METHODS, SUPERVISED, UNSUPERVISED
 from fewlier.benchmark.published import (
-    KS,
-    METHODS,
-    SUPERVISED,
-    UNSUPERVISED,
     published_auc,
     published_average,
     published_datasets,

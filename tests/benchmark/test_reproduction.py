@@ -12,10 +12,10 @@ from fewlier.benchmark import detector_jobs
 from fewlier.benchmark.baseline_jobs import measure_baseline
 from fewlier.benchmark.detector_jobs import measure_stack
 from fewlier.benchmark.execution import execute
+from fewlier.benchmark.experiments import METHODS
 from fewlier.benchmark.measuring import Source
 from fewlier.benchmark.protocol import PAPER_PROTOCOL
 from fewlier.benchmark.reproduction import (
-    METHODS,
     QUICK_TABLES,
     Scope,
     find_sources,
@@ -195,7 +195,7 @@ def test_the_papers_experiment_has_a_row_for_every_table_method_k_and_split():
     assert set(found.values()) == {1}
     per_k = Counter((cell.experiment, cell.k) for cell in found)
     for k, n_tables in ((1, 3), (3, 3), (5, 2)):  # Parkinson has too few for five
-        assert per_k["paper", k] == n_tables * len(METHODS) * 10
+        assert per_k["paper", k] == n_tables * 11 * 10
         assert per_k["lambdas", k] == n_tables * 7 * 10
     assert {cell.dataset for cell in found if cell.k == 5} == {"HeartDisease", "Stamps"}
     stacks = [job for job in jobs if any(cell.method == "Proposed" for cell in job.cells)]
@@ -300,4 +300,4 @@ def test_a_scope_is_the_whole_experiment_unless_told_otherwise():
     scope = make_scope("paper")
     assert isinstance(scope, Scope)
     assert scope.protocol == PAPER_PROTOCOL
-    assert scope.design.methods == METHODS
+    assert scope.design.methods == (*METHODS, "fewlier")

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewlier import UserError
-from fewlier.benchmark.results import COLUMNS, PAPER, Result, Store, cell_of, latest
+from fewlier.benchmark.experiments import PAPER
+from fewlier.benchmark.results import COLUMNS, Result, Store, cell_of, latest
 
 ROW = Result(
     dataset="Pima",

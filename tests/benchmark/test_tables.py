@@ -7,8 +7,9 @@ import pytest
 from made_up_results import DEDUPLICATED, paper_results, result, time_results, variant_results
 from rich.console import Console
 
-from fewlier.benchmark.published import METHODS, SUPERVISED, published_average, setting_datasets
-from fewlier.benchmark.rendering import print_tables, to_csv, to_latex, to_markdown
+from fewlier.benchmark.experiments import METHODS, SUPERVISED
+from fewlier.benchmark.published import published_average, setting_datasets
+from fewlier.benchmark.rendering import print_tables, print_times, to_csv, to_latex, to_markdown
 from fewlier.benchmark.tables import (
     AVERAGE,
     Column,
@@ -244,6 +245,21 @@ def test_the_terminal_shows_only_what_has_results(results):
     assert "KNN" not in text
     names = [line.split()[0] for line in text.splitlines() if line.strip()]
     assert names == ["Mean", "LOF", "Pima", "Wilt", "average"]
+
+
+def test_the_terminal_shows_seconds_beside_the_papers():
+    file = io.StringIO()
+    rows = [row for row in time_results() if row.dataset in ("Wilt", "Pima")]
+    (pima, wilt) = sorted(rows, key=lambda row: row.dataset)
+    failed = result("Stamps", "Proposed", 3, 0, None, seconds=None, reason="stopped")
+    print_times([wilt, failed, pima], Console(file=file, width=100))
+    title, *lines = file.getvalue().strip().splitlines()
+    assert title.startswith("Seconds to train Proposed")
+    assert [line.split() for line in lines[1:]] == [
+        ["Pima", f"{pima.seconds:.2f}", "(0.05)"],
+        ["Stamps", "–"],
+        ["Wilt", f"{wilt.seconds:.2f}", "(0.82)"],
+    ]
 
 
 def test_the_terminal_shows_gaps_and_skips_what_no_table_has(results):

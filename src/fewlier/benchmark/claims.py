@@ -7,24 +7,19 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from fewlier.benchmark.published import (
-    KS,
-    METHODS,
-    SUPERVISED,
-    UNSUPERVISED,
-    published_average,
-    setting_datasets,
-)
+from fewlier.benchmark.experiments import KS, METHODS, SUPERVISED, UNSUPERVISED, lambda_name
+from fewlier.benchmark.protocol import PAPER_PROTOCOL
+from fewlier.benchmark.published import published_average, setting_datasets
 from fewlier.benchmark.results import Result
 from fewlier.benchmark.statistics import Grid, compare, make_grid, paired_p_value
 from fewlier.benchmark.tables import setting_grid
 
-LAMBDA_GRID = ("0", "0.1", "1", "10", "100", "1000", "10000")
+LAMBDA_GRID = PAPER_PROTOCOL.lambdas
 # The paper names no borders; these are ours.
 RANGES = {
-    "low": ("0.1", "1"),
-    "intermediate": ("10", "100"),
-    "high": ("1000", "10000"),
+    "low": (0.1, 1.0),
+    "intermediate": (10.0, 100.0),
+    "high": (1e3, 1e4),
 }
 _GROWTH = (("MADE", 3), *(("Proposed", k) for k in KS))
 Results: TypeAlias = Sequence[Result]
@@ -70,7 +65,7 @@ def check_claims(results: Results, lambdas: Results) -> list[Claim]:
 def lambda_grid(lambdas: Results, k: int) -> Grid:
     """Return the AUCs of each lambda, which are methods here, with `k` training anomalies."""
     rows = [row for row in lambdas if row.k == k]
-    return make_grid(rows, setting_datasets(k), [f"lambda={value}" for value in LAMBDA_GRID])
+    return make_grid(rows, setting_datasets(k), list(map(lambda_name, LAMBDA_GRID)))
 
 
 def growth_datasets(results: Results) -> tuple[str, ...]:
@@ -167,13 +162,13 @@ def _best_lambda_differs(grid: Grid) -> Claim:
     best = [_best_lambda(grid, dataset) for dataset in grid.common.datasets]
     if not best:
         return Claim(text, Verdict.UNKNOWN, "no results")
-    counts = [f"{best.count(value)} with {value}" for value in LAMBDA_GRID if value in best]
-    figures = f"{', '.join(counts)}, of {_counted(best, setting_datasets(3))}"
+    counts = [f"{best.count(value)} with {value:g}" for value in LAMBDA_GRID if value in best]
+    figures = f"{', '.join(counts)}, of {_counted(grid.common.datasets, setting_datasets(3))}"
     return Claim(text, _verdict(len(set(best)) > 1), figures)
 
 
 def _trend(grid: Grid, name: str, datasets: Sequence[str]) -> Claim:
-    values = _and(RANGES[name])
+    values = _and([f"{value:g}" for value in RANGES[name]])
     text = f"On {_and(datasets)} {'an' if name[0] == 'i' else 'a'} {name} lambda ({values}) is best"
     parts, verdicts = [], []
     for dataset in datasets:
@@ -194,23 +189,23 @@ def _trend(grid: Grid, name: str, datasets: Sequence[str]) -> Claim:
 
 def _high_lambda_alone(grid: Grid) -> Claim:
     text = "Ranking without likelihood, a high lambda, is not effective on some tables"
-    outcome = compare(grid, "lambda=10000", "lambda=0")
+    outcome = compare(grid, lambda_name(LAMBDA_GRID[-1]), lambda_name(0))
     known = (*outcome.wins, *outcome.ties, *outcome.losses)
     if not known:
         return Claim(text, Verdict.UNKNOWN, "no results")
     figures = (
-        f"lambda = 10000 is significantly below lambda = 0 on {len(outcome.losses)} "
+        f"lambda = {LAMBDA_GRID[-1]:g} is significantly below lambda = 0 on {len(outcome.losses)} "
         f"({_and(outcome.losses)}) of {_counted(known, setting_datasets(3))}"
     )
     return Claim(text, _verdict(bool(outcome.losses)), figures)
 
 
-def _mean(grid: Grid, dataset: str, value: str) -> float:
-    means = grid.only([dataset], [f"lambda={value}"]).means
+def _mean(grid: Grid, dataset: str, lam: float) -> float:
+    means = grid.only([dataset], [lambda_name(lam)]).means
     return float(means[0, 0])
 
 
-def _best_lambda(grid: Grid, dataset: str) -> str:
+def _best_lambda(grid: Grid, dataset: str) -> float:
     return LAMBDA_GRID[int(grid.only([dataset]).means[0].argmax())]
 
 

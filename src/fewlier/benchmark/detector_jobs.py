@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 import torch
 
+from fewlier.benchmark.experiments import EXTRA, lambda_name
 from fewlier.benchmark.jobs import Measurement, describe_machine
 from fewlier.benchmark.measuring import Labels, Source, measured
 from fewlier.benchmark.protocol import PaperProtocol
@@ -35,20 +36,11 @@ ByMethod: TypeAlias = dict[str, tuple[FittedModel | None, Measurement]]
 DIVERGED = "its likelihoods ceased to be finite"
 
 
-def lambda_name(lam: float) -> str:
-    """Return what a single lambda is called among the methods.
-
-    >>> lambda_name(1e4)
-    'lambda=10000'
-    """
-    return f"lambda={lam:g}"
-
-
 def measure_stack(
     source: Source, protocol: PaperProtocol, kind: Kind, device: str, cells: Sequence[Cell]
 ) -> list[tuple[Cell, Measurement]]:
     """Fit a kind of detector on every split and k of the cells, as one stack."""
-    settings = {"Proposed": protocol.proposed(), "VAE": protocol.vae(), "fewlier": {}}[kind]
+    settings = {"Proposed": protocol.proposed(), "VAE": protocol.vae(), EXTRA: {}}[kind]
     if {cell.method for cell in cells} == {"MADE"}:
         settings["lambdas"] = (0.0,)
     stack = _Stack.of(source, protocol, kind, {**settings, "device": device})
@@ -90,7 +82,7 @@ class _Stack:
         """Fit pairs of a split and k, in one stack whose seconds they share."""
         started = time.perf_counter()
         plans = [self._plan(*key) for key in keys]
-        if self.kind == "fewlier":
+        if self.kind == EXTRA:
             averages = fit_models(plans, self.recipe)
             seconds = (time.perf_counter() - started) / len(plans)
             return [self._average(model, history, seconds) for model, history in averages]
@@ -102,7 +94,7 @@ class _Stack:
         split = make_split(self.y, number, k, self.protocol.splits)
         seed = read_seed(self.protocol.seed_of(number))
         recipe, rows = self.recipe, np.concatenate([split.training, split.validation])
-        if self.kind == "fewlier":
+        if self.kind == EXTRA:
             given = self.table.take(rows), self.y[rows]
             return make_plan(self.schema, *given, recipe.selection, seed, recipe.unlabelled)
         training = self.table.take(split.training), self.y[split.training]

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fewlier.benchmark.claims import LAMBDA_GRID, average_growth, growth_datasets, lambda_grid
-from fewlier.benchmark.published import KS, published_datasets, setting_datasets
+from fewlier.benchmark.experiments import KS
+from fewlier.benchmark.published import published_datasets, setting_datasets
 from fewlier.benchmark.results import Result, latest
 from fewlier.benchmark.statistics import Grid
 
@@ -84,7 +85,7 @@ def draw_lambdas(lambdas: Sequence[Result]) -> Figure:
 
 
 def _draw_panel(panel: Axes, grid: Grid) -> None:
-    x = np.array([float(value) for value in LAMBDA_GRID[1:]])
+    x = np.array(LAMBDA_GRID[1:])
     means, errors = grid.means[0], np.nan_to_num(grid.standard_errors[0])
     panel.axhline(means[0], color=PAPER, linewidth=1, label="λ = 0, with its standard error")
     panel.axhspan(means[0] - errors[0], means[0] + errors[0], color=PAPER, alpha=0.15, linewidth=0)

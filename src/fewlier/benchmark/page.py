@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from fewlier.atomic import replacing
 from fewlier.benchmark.claims import check_claims
-from fewlier.benchmark.published import KS, SUPERVISED
+from fewlier.benchmark.experiments import (
+    DEDUPLICATED,
+    DESIGNS,
+    EXPERIMENTS,
+    KS,
+    LAMBDAS,
+    PAPER,
+    SUPERVISED,
+    THREE_VALIDATION,
+    TIMES,
+)
 from fewlier.benchmark.remarks import (
     tell_agreement,
     tell_claims,
@@ -17,15 +27,7 @@ from fewlier.benchmark.remarks import (
     tell_run,
 )
 from fewlier.benchmark.rendering import to_csv, to_latex, to_markdown
-from fewlier.benchmark.results import (
-    DEDUPLICATED,
-    LAMBDAS,
-    PAPER,
-    THREE_VALIDATION,
-    TIMES,
-    Result,
-    Store,
-)
+from fewlier.benchmark.results import Result, Store
 from fewlier.benchmark.tables import (
     Table,
     auc_table,
@@ -39,7 +41,6 @@ from fewlier.errors import UserError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EXPERIMENTS = (PAPER, LAMBDAS, THREE_VALIDATION, DEDUPLICATED, TIMES)
 FIGURES = Path("figures") / "reproduction"  # beside the page
 _EMPTY = "No results yet.\n"
 _BEGIN, _END = "<!-- begin generated: ", "<!-- end generated -->"
@@ -51,10 +52,14 @@ _CAPTIONS = {
     "growth": "Average test AUC against the number of training anomalies",
     "training_times": "Seconds to train Proposed on each table, here and in the paper",
 }
+_VARIANTS = {
+    THREE_VALIDATION: "with three validation anomalies",
+    DEDUPLICATED: "without duplicate rows",
+}
 _NAMES = (
     *("run", "claims", "agreement", "large_differences", "default_detector"),
     *("averages", "table_1", "table_2", "table_3a", "table_3b", TIMES),
-    *(THREE_VALIDATION, DEDUPLICATED),
+    *_VARIANTS,
     *_CAPTIONS,
 )
 
@@ -66,7 +71,8 @@ def write_page(results: Path, page: Path) -> None:
 
     Replaces what stands between ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``
     in the page, and writes tables to `results`/tables and figures to figures/reproduction beside
-    the page. The same results give the same files.
+    the page. The same results give the same files; without those of the paper's experiment nothing
+    is written.
     """
     if not page.is_file():
         raise UserError(
@@ -76,9 +82,14 @@ def write_page(results: Path, page: Path) -> None:
     text = page.read_text("utf-8")
     check_blocks(text, page)
     _require_matplotlib()
+    store = Store(results)
+    if not store.path(PAPER).is_file():
+        raise UserError(
+            f"Results must be a folder with {store.path(PAPER).name}, else the page would lose its "
+            f"numbers; got {results}. Name the folder of a run, or run: fewlier reproduce"
+        )
     from fewlier.benchmark.figures import save
 
-    store = Store(results)
     found = {experiment: store.read(experiment) for experiment in EXPERIMENTS}
     tables, figures = list(make_tables(found)), make_figures(found)
     for table in tables:
@@ -98,12 +109,10 @@ def make_tables(found: Results) -> Iterator[Table]:
         yield auc_table(paper, 3, "table_2")
         yield auc_table(paper, 1, "table_3a", SUPERVISED)
         yield auc_table(paper, 5, "table_3b", SUPERVISED)
-    if found[THREE_VALIDATION]:
-        title = "Mean test AUC with three validation anomalies"
-        yield variant_table(found[THREE_VALIDATION], paper, (1, 5), THREE_VALIDATION, title)
-    if found[DEDUPLICATED]:
-        title = "Mean test AUC without duplicate rows"
-        yield variant_table(found[DEDUPLICATED], paper, (3,), DEDUPLICATED, title)
+    for variant, words in _VARIANTS.items():
+        if found[variant]:
+            title, ks = f"Mean test AUC {words}", DESIGNS[variant].anomalies
+            yield variant_table(found[variant], paper, ks, variant, title)
     if found[TIMES]:
         yield times_table(found[TIMES])
 

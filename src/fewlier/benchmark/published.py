@@ -13,10 +13,7 @@ from importlib.resources import files
 from statistics import fmean
 from typing import NamedTuple, final
 
-UNSUPERVISED = ("LOF", "OCSVM", "IF", "VAE", "MADE")
-SUPERVISED = ("KNN", "SVM", "RF", "NN", "Proposed")
-METHODS = (*UNSUPERVISED, *SUPERVISED)
-KS = (1, 3, 5)
+from fewlier.benchmark.experiments import SUPERVISED, UNSUPERVISED
 
 
 class PublishedAuc(NamedTuple):

@@ -6,10 +6,11 @@ from itertools import chain
 import numpy as np
 
 from fewlier.benchmark.claims import Claim
-from fewlier.benchmark.published import KS, METHODS, SUPERVISED, published_auc, published_average
+from fewlier.benchmark.experiments import EXTRA, KS, METHODS, SUPERVISED
+from fewlier.benchmark.published import published_auc, published_average
 from fewlier.benchmark.results import Result, latest
 from fewlier.benchmark.statistics import compare
-from fewlier.benchmark.tables import EXTRA, setting_grid
+from fewlier.benchmark.tables import setting_grid
 
 LARGE = 0.03  # difference of averages that asks for an explanation
 CLOSE = 0.05  # difference of two mean AUCs that is not remarkable

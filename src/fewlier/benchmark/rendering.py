@@ -8,9 +8,10 @@ from math import ceil
 from rich.console import Console
 from rich.table import Table as Grid
 
-from fewlier.benchmark.published import METHODS, setting_datasets
+from fewlier.benchmark.experiments import METHODS
+from fewlier.benchmark.published import published_datasets, setting_datasets
 from fewlier.benchmark.results import Result
-from fewlier.benchmark.tables import AVERAGE, Column, Table, Value, auc_table
+from fewlier.benchmark.tables import AVERAGE, Column, Table, Value, auc_table, times_table
 
 GAP = "–"
 _WIDEST_NAME = len("Cardiotocography")
@@ -80,11 +81,11 @@ def print_tables(
     in blocks below each other.
     """
     console = console or Console()
-    found = {row.dataset for row in results}
+    found = _datasets(results)
     methods = {row.method for row in results}
     shown = [method for method in METHODS if method in methods]
     for k in ks:
-        datasets = [name for name in setting_datasets(k) if name in found]
+        datasets = [name for name in found if name in setting_datasets(k)]
         if not (datasets and methods):
             continue
         table = auc_table(results, k, f"k_{k}", shown, datasets)
@@ -98,19 +99,35 @@ def print_tables(
             console.print(note, highlight=False, markup=False)
 
 
+def print_times(times: Sequence[Result], console: Console | None = None) -> None:
+    """Print the seconds of one training on each table that has them, and the paper's."""
+    console = console or Console()
+    table = times_table(times, _datasets(times))
+    console.print(f"\n{table.title}; in brackets {table.compared}:", highlight=False)
+    console.print(_terminal(table.rows, table.columns))
+
+
+def _datasets(results: Sequence[Result]) -> list[str]:
+    """Return the tables that there are results of, in the paper's order."""
+    found = {row.dataset for row in results}
+    return [name for name in published_datasets() if name in found]
+
+
 def _terminal(rows: Sequence[str], columns: Sequence[Column]) -> Grid:
     grid = Grid(box=None, pad_edge=False, padding=(0, 0, 0, 1))
     grid.add_column("")
     for column in columns:
         grid.add_column(column.heading, justify="right", no_wrap=True)
     for row, name in enumerate(rows):
-        grid.add_row(name, *(_terminal_cell(column.values[row]) for column in columns))
+        grid.add_row(name, *(_terminal_cell(column, column.values[row]) for column in columns))
     return grid
 
 
-def _terminal_cell(value: Value) -> str:
+def _terminal_cell(column: Column, value: Value) -> str:
     if value.ours is None:
         return GAP
+    if not column.has_difference:
+        return _markdown_cell(column, value)
     ours = f"{value.ours:.3f}".removeprefix("0")
     ours = f"[bold]{ours}[/bold]" if value.is_bold else ours
     if value.difference is None:

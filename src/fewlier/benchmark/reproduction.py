@@ -3,54 +3,37 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, final
+from typing import final
 
 from fewlier.baselines import BASELINES
 from fewlier.benchmark.baseline_jobs import measure_baseline
-from fewlier.benchmark.detector_jobs import Kind, lambda_name, measure_alone, measure_stack
+from fewlier.benchmark.detector_jobs import Kind, measure_alone, measure_stack
+from fewlier.benchmark.experiments import (
+    DEDUPLICATED,
+    DESIGNS,
+    EXTRA,
+    LAMBDAS,
+    PAPER,
+    RANKING,
+    THREE_VALIDATION,
+    TIMES,
+    Design,
+    lambda_name,
+)
 from fewlier.benchmark.jobs import Compute, Job
 from fewlier.benchmark.measuring import Source
 from fewlier.benchmark.protocol import PAPER_PROTOCOL, PaperProtocol
-from fewlier.benchmark.results import (
-    DEDUPLICATED,
-    LAMBDAS,
-    PAPER,
-    THREE_VALIDATION,
-    TIMES,
-    Cell,
-    Store,
-    latest,
-)
+from fewlier.benchmark.results import Cell, Store, latest
 from fewlier.datasets import THREE_VALIDATION_ANOMALIES, list_datasets
 from fewlier.errors import UserError
 
-METHODS = ("LOF", "OCSVM", "IF", "VAE", "MADE", "KNN", "SVM", "RF", "NN", "Proposed", "fewlier")
-"""The paper's ten methods in its order, and one that is not the paper's: the default detector."""
-
 QUICK_TABLES = ("Parkinson", "HeartDisease", "Stamps")
 
-# Methods that are trained together, and that the variants of the experiments are about.
-_RANKING = ("MADE", "Proposed")
+# What is trained as one stack, and the methods that come of it.
 _STACKS: dict[Kind, tuple[str, ...]] = {
-    "Proposed": _RANKING,
+    "Proposed": RANKING,
     "VAE": ("VAE",),
-    "fewlier": ("fewlier",),
-}
-
-
-class Design(NamedTuple):
-    """What an experiment consists of: its methods, numbers of labelled anomalies, and splits."""
-
-    methods: tuple[str, ...]
-    anomalies: tuple[int, ...]
-    n_splits: int
-
-
-DESIGNS = {
-    PAPER: Design(METHODS, (1, 3, 5), 10),
-    THREE_VALIDATION: Design(_RANKING, (1, 5), 10),  # with three that train nothing would change
-    DEDUPLICATED: Design(_RANKING, (3,), 10),
-    TIMES: Design(("Proposed",), (3,), 1),
+    EXTRA: (EXTRA,),
 }
 
 

@@ -9,13 +9,6 @@ from typing import NamedTuple, final
 
 from fewlier.errors import FormatError
 
-# Experiments, each a file of results.
-PAPER = "paper"
-LAMBDAS = "lambdas"
-THREE_VALIDATION = "three_validation_anomalies"
-DEDUPLICATED = "deduplicated"
-TIMES = "times"
-
 
 class Cell(NamedTuple):
     """What one row of results is about; a folder of results has one row per cell.

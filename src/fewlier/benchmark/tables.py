@@ -6,9 +6,9 @@ from typing import final
 
 import numpy as np
 
+from fewlier.benchmark.experiments import EXTRA, METHODS, RANKING, TIMES
 from fewlier.benchmark.footnotes import average_notes, gap_notes
 from fewlier.benchmark.published import (
-    METHODS,
     published_auc,
     published_average,
     published_datasets,
@@ -18,9 +18,7 @@ from fewlier.benchmark.results import Result, latest
 from fewlier.benchmark.statistics import Floats, Grid, make_grid
 from fewlier.datasets import list_datasets
 
-EXTRA = "fewlier"  # the default detector, beside the paper's methods but not one of them
 AVERAGE = "average"  # name of the row below a rule
-VARIANT_METHODS = ("MADE", "Proposed")
 _EXTRA_NOTE = (
     "†: fewlier's default detector, given the same rows. It is not one of the paper's methods, and "
     "takes no part in tests, in ranks or in the choice of tables to average over."
@@ -162,14 +160,14 @@ def variant_table(
     found = {row.dataset for row in variant}
     datasets = [dataset for dataset in published_datasets() if dataset in found]
     beside = [replace(row, method=f"{row.method} in the main run") for row in main]
-    references = [f"{method} in the main run" for method in VARIANT_METHODS]
+    references = [f"{method} in the main run" for method in RANKING]
     columns: list[Column] = []
     notes: list[str] = []
     for k in ks:
         both = [row for row in (*variant, *beside) if row.k == k]
-        grid = make_grid(both, datasets, (*VARIANT_METHODS, *references))
+        grid = make_grid(both, datasets, (*RANKING, *references))
         common, ran = grid.common, [name for name in datasets if name in setting_datasets(k)]
-        for method, reference in zip(VARIANT_METHODS, references, strict=True):
+        for method, reference in zip(RANKING, references, strict=True):
             ours, theirs = (
                 [*_means(grid, which), common.only(methods=[which]).averages[0]]
                 for which in (method, reference)
@@ -188,22 +186,20 @@ def variant_table(
 
 
 def _paper_notes(k: int, datasets: Sequence[str]) -> Iterable[str]:
-    for method in VARIANT_METHODS:
+    for method in RANKING:
         average = published_average(method, k, datasets)
         if average is not None:
             yield f"The paper's average of {method} over these tables is {average:.3f}."
 
 
-def times_table(times: Iterable[Result]) -> Table:
-    """Return the seconds of one training of Proposed on each table."""
-    ours = {row.dataset: row.seconds for row in latest(times)}
-    values = tuple(
-        Value(ours.get(name), table.training_seconds)
-        for name, table in published_datasets().items()
-    )
+def times_table(times: Iterable[Result], datasets: Sequence[str] | None = None) -> Table:
+    """Return the seconds of one training of Proposed on each table, or on those that are given."""
+    ours, paper = {row.dataset: row.seconds for row in latest(times)}, published_datasets()
+    rows = tuple(paper if datasets is None else datasets)
+    values = tuple(Value(ours.get(name), paper[name].training_seconds) for name in rows)
     column = Column("seconds", values, 2, has_difference=False)
     title = "Seconds to train Proposed on one split with k = 3, on a CPU"
-    return Table("times", title, "the paper", tuple(published_datasets()), (column,))
+    return Table(TIMES, title, "the paper", rows, (column,))
 
 
 def setting_grid(results: Iterable[Result], k: int) -> Grid:

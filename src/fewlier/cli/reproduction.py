@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -28,6 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(  # noqa: PLR0913 - options of a command are its arguments
+    context: typer.Context,
     tables: Annotated[
         list[str] | None, typer.Option(metavar="NAMES", help="Tables: Pima,Wilt; else all.")
     ] = None,
@@ -66,13 +66,24 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where detectors train.")
     ] = "auto",
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Instead: bring docs/REPRODUCTION.md up to date with --results; nothing is run.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments, or what is missing of them, and show the mean AUCs."""
+    """Run the paper's experiments, or what is missing of them, and show them beside the paper's."""
+    if page is not None:
+        _write_page(context, page, results or RESULTS)
+        return
     experiment = _experiment(quick, three_validation_anomalies, deduplicated, times)
     if times and (device == "cuda" or (workers or 1) > 1):
         raise UserError("--times must have one process on the CPU; got --device or --workers.")
     from fewlier.benchmark.jobs import n_cores
+    from fewlier.benchmark.rendering import print_tables, print_times
     from fewlier.benchmark.reproduction import QUICK_TABLES, find_sources, make_scope
     from fewlier.benchmark.results import Store
 
@@ -92,15 +103,36 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         rows = _run(scope, sources, store, 1 if times else workers or n_cores(), retry)
     if as_json:
         typer.echo(json.dumps([vars(row) for row in rows]))
+    elif times:
+        print_times(rows)
     else:
-        _print(rows, "seconds" if times else "auc")
+        print_tables(rows, scope.design.anomalies)
     _tell_of_failures(rows)
+
+
+def _write_page(context: typer.Context, page: Path, results: Path) -> None:
+    """Write the page from results alone; options of a run would do nothing."""
+    sources = {
+        option.opts[0]: context.get_parameter_source(str(option.name))
+        for option in context.command.params
+        if option.name not in ("page", "results")
+    }
+    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    if given:
+        raise UserError(
+            f"--page must be alone or with --results, for nothing is run; got "
+            f"{', '.join(given)}. Run without --page first."
+        )
+    from fewlier.benchmark.page import write_page
+
+    write_page(results, page)
+    say(f"{page} shows the results of {results}.")
 
 
 def _experiment(
     quick: bool, three_validation_anomalies: bool, deduplicated: bool, times: bool
 ) -> str:
-    from fewlier.benchmark.results import DEDUPLICATED, PAPER, THREE_VALIDATION, TIMES
+    from fewlier.benchmark.experiments import DEDUPLICATED, PAPER, THREE_VALIDATION, TIMES
 
     options = {
         "--quick": (quick, PAPER),
@@ -135,30 +167,6 @@ def _tell_what_is_left_out(scope: "Scope", sources: Sequence["Source"]) -> None:
         names = [source.name for source in sources if k not in scope.anomalies_of(source)]
         if names:
             say(f"note: k = {k} is left out where anomalies are too few: {', '.join(names)}.")
-
-
-def _print(rows: Sequence["Result"], measure: Literal["auc", "seconds"]) -> None:
-    """Show the mean over splits for every table and method, by k."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-
-    from fewlier.benchmark.reproduction import METHODS
-
-    methods = [method for method in METHODS if method in {row.method for row in rows}]
-    for k in sorted({row.k for row in rows}):
-        grid = Grid(box=None, pad_edge=False)
-        grid.add_column("table", no_wrap=True)
-        for method in methods:
-            grid.add_column(method, justify="right", no_wrap=True)
-        for dataset in sorted({row.dataset for row in rows if row.k == k}):
-            found = [
-                [getattr(r, measure) for r in rows if (r.dataset, r.method, r.k) == key]
-                for key in ((dataset, method, k) for method in methods)
-            ]
-            known = [[value for value in values if value is not None] for values in found]
-            grid.add_row(dataset, *(f"{mean(values):.3f}" if values else "-" for values in known))
-        typer.echo(f"{'training seconds' if measure == 'seconds' else 'mean AUC'}, k = {k}")
-        Console().print(grid)
 
 
 def _tell_of_failures(rows: Sequence["Result"]) -> None:
