@@ -305,7 +305,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
 
         Of the training rows it keeps those that `update` needs, unless ``memory=False``;
-        `history_` and a `random_state` that is no integer are not kept.
+        `history_`, but for the curves of `summary_`, and a `random_state` that is no integer are
+        not kept.
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
@@ -448,8 +449,8 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     before = detector.summary_
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
-    now = summarise(detector.model_, detector.history_, labels, seconds, plan.notes)
-    detector.summary_ = now.after(before)
+    facts = detector.model_, detector.history_, labels, seconds, plan.notes
+    detector.summary_ = summarise(*facts, first_epoch=0).after(before)
 
 
 def _warn_of_names(is_named: bool) -> None:
