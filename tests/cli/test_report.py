@@ -31,6 +31,8 @@ def test_a_report_is_written_and_told(table, model, fewlier, tmp_path):
     html = page.read_text("utf-8")
     assert html.startswith("<!doctype html>")
     assert "Scores against labels" in html
+    assert "<title>Anomalies in new.csv</title>" in html
+    assert str(tmp_path) not in html
 
 
 def test_json_names_the_report(table, model, fewlier, tmp_path):

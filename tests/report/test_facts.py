@@ -19,7 +19,8 @@ def gathered(detector, path, label="fraud"):
     shares = []
     with open_table(path) as file:
         column = None if label is None else LabelColumn(label)
-        found = gather(detector, file, column, "fraud.fewlier", shares.append)
+        names = {"source": "new.csv", "model": "fraud.fewlier"}
+        found = gather(detector, file, column, **names, on_batch=shares.append)
     return found, shares
 
 

@@ -44,7 +44,14 @@ def report(
         require_extra()
         detector = AnomalyDetector.load(model)
         with progress("reporting", "no report was written.") as show:
-            facts = gather(detector, file, read_label(label, anomaly), model.name, show)
+            facts = gather(
+                detector,
+                file,
+                read_label(label, anomaly),
+                source=file.name if is_standard(table) else table.name,
+                model=model.name,
+                on_batch=show,
+            )
             write_report(facts, output)
     n_rows, n_above = len(facts.scores), int(facts.is_above.sum())
     if as_json:
@@ -68,8 +75,14 @@ def report_demo(detector: "AnomalyDetector", split: "Split") -> None:
     except UserError as error:  # it goes without
         say(f"note: {error}")
         return
-    rows = HeldTable(test_rows(split), "the test rows")
-    facts = gather(detector, rows, LabelColumn(LABEL), "the second fit", lambda _: None)
+    facts = gather(
+        detector,
+        HeldTable(test_rows(split), "the test rows"),
+        LabelColumn(LABEL),
+        source="the test rows",
+        model="the second fit",
+        on_batch=lambda _: None,
+    )
     path = Path(mkdtemp(prefix="fewlier-demo-")) / "report.html"
     write_report(facts, path)
     typer.echo(f"\nThe same as a page, to open in a browser: {path}")

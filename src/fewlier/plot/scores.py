@@ -108,7 +108,7 @@ class ScoreDisplay:
         ax.set_ylim(bottom=0.7)
         ax.yaxis.set_major_formatter("{x:,.0f}")
         ax.set_xlim(self.edges_[0], self.edges_[-1])
-        ax.legend(loc="upper right", frameon=False)
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, borderpad=0)
         return self
 
     def _beyond(self) -> str:

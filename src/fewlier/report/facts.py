@@ -121,10 +121,15 @@ def gather(
     detector: AnomalyDetector,
     file: TableFile,
     label: LabelColumn | None,
+    *,
+    source: str,
     model: str,
     on_batch: OnBatch,
 ) -> Facts:
-    """Score a file; of all rows only scores and labels are held, 9 bytes each."""
+    """Score a file; of all rows only scores and labels are held, 9 bytes each.
+
+    `source` and `model` are what to call the table and the model.
+    """
     if label is not None:
         label.check(file)
     fitted, threshold = detector.model_, detector.threshold_
@@ -144,7 +149,7 @@ def gather(
     others = _others(detector, file, label)
     explanation = top.explained(detector, file)
     return Facts(
-        source=file.name,
+        source=source,
         model=model,
         summary=detector.summary_,
         calibration=fitted.calibration,
