@@ -18,7 +18,7 @@ LAYERS = [  # bottom to top; a layer imports only from those before it
     {"training"},
     {"folds", "selection", "calibration"},
     {"planning", "model"},
-    {"memory"},
+    {"memory", "expectation"},
     {"fitting", "persistence", "explanation"},
     {"updating"},
     {"parameters", "curves"},

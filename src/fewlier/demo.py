@@ -109,8 +109,9 @@ def _most_anomalous(detector: AnomalyDetector, split: Split) -> Grid:
     grid = Grid(title=f"Most anomalous test rows (score in {detector.score_unit_})")
     for heading in ("row", "score", "truth", "columns that made it so"):
         grid.add_column(heading, justify="right" if heading == "score" else "left")
-    for row in np.argsort(-explanation.score)[:N_SHOWN]:
+    rows = np.argsort(-explanation.score)[:N_SHOWN].tolist()
+    for row, top in zip(rows, explanation.tops(rows), strict=True):
         truth = "malignant" if split.labels[split.test[row]] else "benign"
-        reasons = "\n".join(map(str, explanation.top(row)))
+        reasons = "\n".join(map(str, top))
         grid.add_row(str(split.test[row]), f"{explanation.score[row]:.1f}", truth, reasons)
     return grid

@@ -213,8 +213,7 @@ def _reasons(
     reasons: list[str | None] = [None] * table.n_rows
     rows = np.flatnonzero(chosen)
     explanation = explain(detector.model_, table.take(rows), detector.score_unit_)
-    for number, row in enumerate(rows):
-        top = explanation.top(number, N_REASONS)
+    for row, top in zip(rows, explanation.tops(n=N_REASONS), strict=True):
         reasons[row] = "; ".join(str(reason) for reason in top if reason.contribution >= VISIBLE)
     return reasons
 
@@ -232,13 +231,14 @@ class TopRows:
         """Return one record per row, of JSON values."""
         scores = self.scores
         p_values = detector.model_.calibration.p_value(scores)
+        reasons = self.explanation.tops(n=n_reasons)
         return [
             {
                 "row": int(row),
                 "anomaly_score": float(scores[i]),
                 "is_anomaly": bool(scores[i] > detector.threshold_),
                 "p_value": float(p_values[i]),
-                "reasons": [r._asdict() for r in self.explanation.top(i, n_reasons)],
+                "reasons": [reason._asdict() for reason in reasons[i]],
             }
             for i, row in enumerate(self.rows)
         ]

@@ -102,7 +102,9 @@ def test_anomalies_have_reasons_and_other_rows_none(table, model, fewlier):
         reasons = row["reason"].split("; ") if row["reason"] else []
         assert bool(reasons) == (row["is_anomaly"] == "true")
         assert all(
-            re.fullmatch(r"(amount|visits|city) (= \S+|is missing): \+\d+\.\d", reason)
+            re.fullmatch(
+                r"(amount|visits|city) (= \S+|is missing), expected [^;:]+: \+\d+\.\d", reason
+            )
             for reason in reasons
         )
     fraud = [row["reason"] for row in out if row["fraud"] == "1.0"]
@@ -212,6 +214,8 @@ def test_explain_gives_the_oddest_rows_first(table, expected, model, fewlier):
         assert [reason["column"] for reason in record["reasons"]] == [r.column for r in reasons]
         for reason, r in zip(record["reasons"], reasons, strict=True):
             assert reason["contribution"] == pytest.approx(r.contribution)
+            assert reason["expected"] == pytest.approx(r.expected)
+            assert reason["expected_categories"] == pytest.approx(r.expected_categories)
 
 
 def test_explain_shows_rows_in_a_grid(table, model, fewlier):

@@ -109,8 +109,8 @@ def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None
     grid = Grid(box=box.SIMPLE)
     for heading in ("row", "score", "", "p-value", "what adds most to the score"):
         grid.add_column(heading, justify="left" if heading.startswith("what") else "right")
-    for i, record in enumerate(rows.records(detector, n_reasons)):
-        first, *more = rows.explanation.top(i, n_reasons)
+    tops = rows.explanation.tops(n=n_reasons)
+    for record, (first, *more) in zip(rows.records(detector, n_reasons), tops, strict=True):
         reasons = "\n".join(map(str, [first, *(r for r in more if r.contribution >= VISIBLE)]))
         score = f"{record['anomaly_score']:.2f}"
         verdict = "anomaly" if record["is_anomaly"] else ""
