@@ -44,10 +44,11 @@ class Reason(NamedTuple):
         """Return the reason in words, such as ``latency = 912, expected 12–40: +14.2``."""
         expectation = self.expectation
         expected = f", expected {expectation}" if expectation else ""
-        return f"{self.column} {self._state}{expected}: {self.contribution:+.1f}"
+        return f"{self.column} {self.state}{expected}: {self.contribution:+.1f}"
 
     @property
-    def _state(self) -> str:
+    def state(self) -> str:
+        """What the cell holds, in words, such as ``= 912`` or ``is missing``."""
         if self.value is None:
             return "is missing"
         return f"= {self.value}" if isinstance(self.value, str) else f"= {self.value:.5g}"

@@ -55,7 +55,9 @@ def test_rows_are_the_highest_scored_with_their_own_reasons(detector, table):
     assert [row.score for row in found.rows] == top.scores.tolist()
     for number, row in enumerate(found.rows[:20]):
         reasons = top.explanation.top(number)
-        assert row.reasons == tuple(reasons[: len(row.reasons)])
+        assert [str(reason) for reason in row.reasons] == [
+            str(reason) for reason in reasons[: len(row.reasons)]
+        ]
         label = ROWS["fraud"].map({0: "normal", 1: "anomaly"}).fillna("")[row.row]
         assert (row.others, row.label) == ((ROWS["id"][row.row],), label)
         assert row.p_value == detector.p_value(ROWS[FEATURES].iloc[[row.row]])[0]

@@ -32,6 +32,8 @@ class ReasonDisplay:
         Unit of the score.
     title : str
         Which rows they are of.
+    expectations : sequence of str
+        What was expected of each instead, in words, or nothing.
 
     Attributes
     ----------
@@ -43,10 +45,17 @@ class ReasonDisplay:
     figure_: "Figure"
 
     def __init__(
-        self, *, names: Sequence[str], contributions: Floats, unit: str, title: str
+        self,
+        *,
+        names: Sequence[str],
+        contributions: Floats,
+        unit: str,
+        title: str,
+        expectations: Sequence[str] = (),
     ) -> None:
         self.names, self.contributions = tuple(names), contributions
         self.unit, self.title = unit, title
+        self.expectations = tuple(expectations)
 
     @classmethod
     def from_detector(
@@ -65,10 +74,11 @@ class ReasonDisplay:
             return cls.of_mean(explanation, chosen, n_columns).plot(ax)
         reasons = explanation.top(row, n_columns)
         return cls(
-            names=[str(reason).rpartition(":")[0] for reason in reasons],
+            names=[f"{reason.column} {reason.state}" for reason in reasons],
             contributions=np.array([reason.contribution for reason in reasons]),
             unit=explanation.unit,
             title=f"row {row}, score {explanation.score[row]:.4g}",
+            expectations=[reason.expectation for reason in reasons],
         ).plot(ax)
 
     @classmethod
@@ -95,10 +105,17 @@ class ReasonDisplay:
         bars = ax.barh(places, self.contributions, height=0.62, color="C0")
         ax.bar_label(bars, fmt="%+.2f", padding=4)
         # A dollar sign in a column's name is no formula.
-        ax.set_yticks(places, [shortened(name) for name in self.names], parse_math=False)
+        ax.set_yticks(places, self._labels(), parse_math=False)
         ax.invert_yaxis()
         ax.margins(x=0.15)
         ax.grid(visible=False, axis="y")  # bars lead the eye themselves
         ax.set(xlabel=f"adds to the score ({self.unit})")
         ax.set_title(self.title, parse_math=False)
         return self
+
+    def _labels(self) -> list[str]:
+        expectations = self.expectations or ("",) * len(self.names)
+        return [
+            shortened(name) + (f"\nexpected {shortened(expected)}" if expected else "")
+            for name, expected in zip(self.names, expectations, strict=True)
+        ]

@@ -182,8 +182,8 @@ def _row_facts(
     p_values = calibration.p_value(scores[top.numbers])
     cells: Any = top.rows.select(list(others)).to_pylist() if top.rows is not None else []
     lines = []
-    for i, number in enumerate(top.numbers.tolist()):
-        first, *more = explanation.top(i, N_REASONS)
+    reasons = explanation.tops(n=N_REASONS)
+    for i, (number, (first, *more)) in enumerate(zip(top.numbers.tolist(), reasons, strict=True)):
         lines.append(
             RowFacts(
                 number,

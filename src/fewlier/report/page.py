@@ -94,6 +94,7 @@ def _row(row: RowFacts) -> dict[str, Any]:
             "column": reason.column,
             "value": reason.value,
             "is_missing": reason.value is None,
+            "expected": reason.expectation,
             "share": round(100 * max(reason.contribution, 0) / largest, 1),
             "adds": f"{reason.contribution:+.1f}".replace("-", "−"),
         }
