@@ -8,13 +8,12 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
 
 from fewlier.report import render
 from fewlier.report.thresholds import thresholds
-
-selenium = pytest.importorskip("selenium.webdriver")
-Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
-Select = pytest.importorskip("selenium.webdriver.support.select").Select
 
 DESKTOP, PHONE = (1200, 900), (390, 844)
 NEEDED = "needs Chromium and its driver (Debian: apt install chromium chromium-driver)"
@@ -26,12 +25,12 @@ def chromium():
     paths = shutil.which("chromium"), shutil.which("chromedriver")
     if None in paths:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(NEEDED)
-    options = selenium.ChromeOptions()
+    options = webdriver.ChromeOptions()
     options.binary_location = paths[0]
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = selenium.Chrome(options, selenium.ChromeService(paths[1]))
+    driver = webdriver.Chrome(options, webdriver.ChromeService(paths[1]))
     yield driver
     driver.quit()
 

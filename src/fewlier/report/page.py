@@ -122,7 +122,7 @@ def _count(number: int) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
 def _short(value: object) -> str:
