@@ -85,7 +85,8 @@ class Facts:
     @property
     def has_both_labels(self) -> bool:
         """Whether scores can be compared with labels."""
-        return self.labels is not None and {NORMAL, ANOMALY} <= set(self.labels.tolist())
+        labels = self.labels
+        return labels is not None and bool((labels == NORMAL).any() and (labels == ANOMALY).any())
 
 
 @final

@@ -88,14 +88,21 @@ def reason_figure(facts: Facts) -> Figure:
     return _figure("columns", alt, display.plot, height=0.9 + 0.25 * len(display.names))
 
 
-def curve_figure(facts: Facts, kind: CurveKind) -> tuple[CurveDisplay, Figure]:
-    """Draw scores against labels."""
-    if facts.labels is None:
-        raise ValueError("curves need labels")
-    threshold = facts.calibration.threshold
-    display = CurveDisplay.from_scores(facts.scores, facts.labels, kind=kind, threshold=threshold)
-    name = "ROC curve" if kind == "roc" else "Precision-recall curve"
-    return display, _figure(kind, f"{name} with a band of 95 %.", display.plot)
+def curve_figures(facts: Facts) -> list[tuple[CurveDisplay, Figure]]:
+    """Draw scores against labels; nothing where not both labels are there."""
+    if facts.labels is None or not facts.has_both_labels:
+        return []
+    names: dict[CurveKind, str] = {
+        "roc": "ROC curve",
+        "precision_recall": "Precision-recall curve",
+    }
+    drawn = []
+    for kind, name in names.items():
+        display = CurveDisplay.from_scores(
+            facts.scores, facts.labels, kind=kind, threshold=facts.calibration.threshold
+        )
+        drawn.append((display, _figure(kind, f"{name} with a band of 95 %.", display.plot)))
+    return drawn
 
 
 def p_value_figure(facts: Facts) -> tuple[PValueDisplay, Figure] | None:
@@ -170,14 +177,12 @@ def _tag(tag: str, name: str) -> str:
 
 def _attributes(style: str) -> str:
     """Turn declarations of a style into attributes of SVG."""
-    found = []
-    for declaration in filter(None, map(str.strip, style.split(";"))):
-        key, value = (part.strip() for part in declaration.split(":", 1))
-        if key == "font":  # the page chooses the font
-            size = re.search(r"([\d.]+)px", value)
-            key, value = "font-size", size[1] if size else "9"
-        found.append(f' {key}="{value}"')
-    return "".join(found)
+    pairs = [declaration.split(":", 1) for declaration in style.split(";") if declaration.strip()]
+    return "".join(
+        f' {key.strip()}="{value.strip()}"'
+        for key, value in pairs
+        if key.strip() != "font-family"  # the page has its own
+    )
 
 
 def _on_page(colour: str) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 from fewlier import __version__
 from fewlier.atomic import PathLike
 from fewlier.errors import UserError
-from fewlier.plot.curves import CurveKind
 from fewlier.report.facts import Facts, RowFacts
 from fewlier.report.figures import (
-    curve_figure,
+    curve_figures,
     lambda_figure,
     p_value_figure,
     reason_figure,
@@ -21,7 +20,7 @@ from fewlier.report.figures import (
 from fewlier.report.thresholds import thresholds
 from fewlier.table.writing import write_bytes
 
-MAX_TEXT = 200
+MAX_TEXT = 120
 """Characters of a cell or a name that are shown."""
 MAX_COLUMNS = 300
 """Columns that the page lists with their kinds."""
@@ -61,8 +60,6 @@ def render(facts: Facts) -> str:
 def _context(facts: Facts) -> dict[str, Any]:
     scores = score_figure(facts)
     lambdas, p_values = lambda_figure(facts), p_value_figure(facts)
-    kinds: tuple[CurveKind, ...] = ("roc", "precision_recall") if facts.has_both_labels else ()
-    curves = [curve_figure(facts, kind) for kind in kinds]
     steps = thresholds(facts)
     style, script = _asset("page.css"), _asset("page.js")
     return {
@@ -74,7 +71,7 @@ def _context(facts: Facts) -> dict[str, Any]:
         "kinds": list(facts.summary.kinds.items())[:MAX_COLUMNS],
         "score_svg": scores.svg,
         "reason_svg": reason_figure(facts).svg,
-        "curves": [(display, figure.svg) for display, figure in curves],
+        "curves": [(display, figure.svg) for display, figure in curve_figures(facts)],
         "p_values": p_values and (p_values[0], p_values[1].svg),
         "levels": _LEVELS,
         "lambda_svg": lambdas and lambdas.svg,
