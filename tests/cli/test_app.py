@@ -31,7 +31,7 @@ def test_the_demo_compares_fits_with_and_without_labels_and_gives_reasons():
     assert "rows 286 normal, 6 anomalous, 0 unlabelled" in shown
     rows = shown.split("Most anomalous test rows")[1]
     assert len(re.findall(r"\d+ │ +\d+\.\d │ malignant", rows)) >= demo.N_SHOWN - 1
-    assert len(re.findall(r" = [\d.]+: \+\d", rows)) == demo.N_SHOWN * 3
+    assert len(re.findall(r" = [\d.]+, expected \S+: \+\d", rows)) == demo.N_SHOWN * 3
 
 
 @pytest.fixture
