@@ -257,10 +257,10 @@ def test_the_golden_file_of_version_2_has_what_an_update_needs():
     assert not np.array_equal(loaded.anomaly_score(table), before)
 
 
-def test_a_file_of_version_1_is_written_anew_as_version_2_with_the_same_scores(tmp_path):
+def test_a_file_of_version_1_is_written_anew_as_version_3_with_the_same_scores(tmp_path):
     old = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
     new = AnomalyDetector.load(saved_as(old, tmp_path))
-    assert read_manifest(tmp_path / "model.fewlier")["version"] == 2
+    assert read_manifest(tmp_path / "model.fewlier")["version"] == 3
     np.testing.assert_array_equal(new.anomaly_score(visits()), old.anomaly_score(visits()))
     assert new.get_params() == old.get_params()
     assert read_manifest(tmp_path / "model.fewlier")["memory"] is None
@@ -290,7 +290,7 @@ def test_loading_unpickles_nothing(saved, monkeypatch):
 
 IN_MANIFEST = {
     "another format": (("format",), "onnx", "names another format"),
-    "newer version": (("version",), 3, "version is 3, newer than 2.*Upgrade fewlier"),
+    "newer version": (("version",), 4, "version is 4, newer than 3.*Upgrade fewlier"),
     "no version": (("version",), "1", "format version is no positive integer"),
     "true as version": (("version",), True, "format version is no positive integer"),
     "more keys": (("code",), "import os", "manifest must be a record of"),

@@ -1,6 +1,7 @@
 """A detector on data files: fit, score, explain, evaluate; rows pass through in batches."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias, final
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from fewlier.calibration import Calibration, check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError
 from fewlier.explanation import Explanation, explain
@@ -17,6 +19,7 @@ from fewlier.table import Encoded, Table
 from fewlier.table.columns import listed
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, label_values, read_labels
 from fewlier.table.reading import Batch, TableFile, naming
+from fewlier.table.waiting import waiting
 from fewlier.table.writing import Write
 from fewlier.training import OnEpoch, no_news
 
@@ -142,10 +145,12 @@ class ScoreReport:
 
     `outside` counts, by column, the cells that training never saw the like of: a category never
     met, a negative count. `passed_through` names the columns that the model does not know.
+    `threshold` is the model's own, or that of the file, infinite where no row can be above it.
     """
 
     n_rows: int
     n_above_threshold: int
+    threshold: float
     passed_through: tuple[str, ...]
     outside: dict[str, int]
 
@@ -156,34 +161,75 @@ def score_file(
     write: Write,
     *,
     typed: bool = False,
+    fdr: float | None = None,
     on_batch: OnBatch = _no_news,
 ) -> ScoreReport:
     """Write every row with its score, verdict, p-value and, for anomalies, reasons.
 
     Rows keep their order and all of their columns. `typed` gives the columns of a CSV file that
-    the model knows their types, for Parquet; otherwise cells are written as they were read.
+    the model knows their types, for Parquet; otherwise cells are written as they were read. With
+    `fdr` the threshold is that of the whole file (see `AnomalyDetector.predict`); its rows wait
+    in a temporary file until it is known.
     """
     _check_free(file)
-    schema = detector.model_.encoder.schema
-    n_rows = n_above = 0
-    n_outside = np.zeros(len(schema.names), dtype=np.int64)
-    for batch, table, encoded, scores in _scored(detector, file, on_batch):
-        is_anomaly = scores > detector.threshold_
-        columns = (
-            scores,
-            is_anomaly,
-            detector.model_.calibration.p_value(scores),
-            pa.array(_reasons(detector, table, is_anomaly), pa.string()),
-        )
-        rows = batch.typed(schema) if typed else batch.rows
-        for name, values in zip(ADDED, columns, strict=True):
-            rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
-        write(rows)
-        n_rows, n_above = n_rows + len(scores), n_above + int(is_anomaly.sum())
-        n_outside += encoded.outside.sum(0)
-    outside = {name: int(n) for name, n in zip(schema.names, n_outside, strict=True) if n}
+    schema, tally = detector.model_.encoder.schema, _Tally(detector)
+    scored = tally.counted(_scored(detector, file, on_batch))
+    with ExitStack() as stack:
+        threshold, n_above = detector.threshold_, 0
+        if fdr is not None:
+            check_share("fdr", fdr)
+            again = stack.enter_context(waiting((batch, scores) for batch, _, scores in scored))
+            scored = ((batch, batch.table(schema), scores) for batch, scores in again)
+            threshold = tally.threshold(fdr)
+        for batch, table, scores in scored:
+            is_anomaly = scores > threshold
+            columns = (
+                scores,
+                is_anomaly,
+                detector.model_.calibration.p_value(scores),
+                pa.array(_reasons(detector, table, is_anomaly), pa.string()),
+            )
+            rows = batch.typed(schema) if typed else batch.rows
+            for name, values in zip(ADDED, columns, strict=True):
+                rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
+            write(rows)
+            n_above += int(is_anomaly.sum())
     passed_through = tuple(name for name in file.columns if name not in schema.names)
-    return ScoreReport(n_rows, n_above, passed_through, outside)
+    return ScoreReport(tally.n_rows, n_above, threshold, passed_through, tally.outside)
+
+
+@final
+class _Tally:
+    """What is counted over all rows of a file while they are scored."""
+
+    def __init__(self, detector: AnomalyDetector) -> None:
+        self._names = detector.model_.encoder.schema.names
+        self._calibration: Calibration = detector.model_.calibration
+        self._ranks = self._calibration.counts(np.empty(0))
+        self._outside = np.zeros(len(self._names), dtype=np.int64)
+
+    def counted(
+        self, scored: Iterator[tuple[Batch, Table, Encoded, Floats]]
+    ) -> Iterator[tuple[Batch, Table, Floats]]:
+        """Pass rows on and count them."""
+        for batch, table, encoded, scores in scored:
+            self._ranks += self._calibration.counts(scores)
+            self._outside += encoded.outside.sum(0)
+            yield batch, table, scores
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen."""
+        return int(self._ranks.sum())
+
+    @property
+    def outside(self) -> dict[str, int]:
+        """Cells that training never saw the like of, by column."""
+        return {name: int(n) for name, n in zip(self._names, self._outside, strict=True) if n}
+
+    def threshold(self, fdr: float) -> float:
+        """Return the threshold that keeps a false-discovery rate among the rows seen."""
+        return self._calibration.at_discovery_rate(fdr, self._ranks).threshold
 
 
 def _check_free(file: TableFile) -> None:

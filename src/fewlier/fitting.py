@@ -306,7 +306,20 @@ def _calibration(plan: Plan, model: FittedModel) -> Calibration:
         np.sort(model.score(plan.encoded.take(sample))),
         math.inf,
         plan.guarantee,
+        anomaly_scores=np.sort(_held_back_anomaly_scores(plan, model, kept)),
     )
+
+
+def _held_back_anomaly_scores(
+    plan: Plan, model: FittedModel, kept: Sequence[int]
+) -> npt.NDArray[np.float64]:
+    """Score the labelled anomalies by the members that did not train on them, where there are."""
+    folds = [plan.folds[fold] for fold in kept]
+    rows = np.unique(np.concatenate([[*f.anomalies, *f.validation_anomalies] for f in folds]))
+    rows = rows.astype(np.int64)
+    unseen = np.array([~np.isin(rows, fold.anomalies) for fold in folds])
+    rows, unseen = rows[unseen.any(0)], unseen[:, unseen.any(0)]
+    return _scores_by_folds(model, plan.encoded.take(rows), kept, list(unseen))
 
 
 def out_of_fold_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:

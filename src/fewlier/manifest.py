@@ -9,7 +9,7 @@ from fewlier.errors import FormatError
 from fewlier.table import Column, ColumnStats, Encoder, Kind
 from fewlier.table.columns import fields_of, is_finite_float
 
-FORMAT, VERSION = "fewlier", 2
+FORMAT, VERSION = "fewlier", 3
 N_PROBES = 3
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
@@ -21,6 +21,7 @@ _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_tr
 _FLOWS = ("maf", "nsf")
 # Version 1 knew only MADE, which does not read these.
 _SINCE_2 = {"latent": 20, "n_samples": 10, "flow": "maf", "n_transforms": 3}
+_SINCE_3 = {"n_anomaly_scores": 0, "prior": None}
 _COUNTS = ("n_normal_scores", "n_training_scores")
 _LARGEST_INT = 2**31 - 1
 _ITEM_BYTES = {"F32": 4, "F64": 8, "I64": 8, "U8": 1}
@@ -38,20 +39,26 @@ def read_manifest(path: PathLike) -> Json:
 def manifest_of(archive: Archive) -> Json:
     """Return the manifest of an open model file, checked."""
     manifest = parse_json(archive.read(MANIFEST), "its manifest")
-    if manifest.get("version") == 1:
+    if manifest.get("version") in (1, 2):
         _complete(manifest)
     check_manifest(manifest)
     return manifest
 
 
 def _complete(manifest: Json) -> None:
-    """Add what files of version 1 do not say: MADE was the only density, and no row was kept."""
+    """Add what older files do not say.
+
+    In version 1 MADE was the only density, and no row was kept; until version 2 no labelled
+    anomaly stood behind probabilities.
+    """
     if isinstance(manifest.get("density"), dict):
         manifest["density"] = _SINCE_2 | manifest["density"]
     for member in manifest["members"] if isinstance(manifest.get("members"), list) else ():
         if isinstance(member, dict):
             member.setdefault("lam", 0.0)
     manifest.setdefault("memory", None)
+    if isinstance(manifest.get("calibration"), dict):
+        manifest["calibration"] = _SINCE_3 | manifest["calibration"]
 
 
 def check_manifest(manifest: Json) -> None:
@@ -154,12 +161,14 @@ def _check_members(members: object, selection: str) -> None:
 
 
 def _check_calibration(record: object) -> None:
-    threshold, guarantee, *counts = fields_of(
-        record, "its calibration", ("threshold", "guarantee", *_COUNTS)
-    )
+    names = ("threshold", "guarantee", "prior", "n_anomaly_scores", *_COUNTS)
+    threshold, guarantee, prior, n_anomalies, *counts = fields_of(record, "its calibration", names)
     require(is_finite_float(threshold), "its threshold is no finite number.")
     require(isinstance(guarantee, str), "its guarantee is no text.")
     require(all(_is_int(n, 1) for n in counts), "its calibration has no positive numbers of rows.")
+    require(_is_int(n_anomalies, 0), "its calibration has no number of anomalies.")
+    is_share = prior is None or (is_finite_float(prior) and 0 < prior < 1)
+    require(is_share, "its share of anomalies is none.")
 
 
 def _check_memory(record: object) -> None:

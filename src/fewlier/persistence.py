@@ -45,6 +45,7 @@ PROBE_TOLERANCE = 1e-4
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
+_SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 # safetensors names each tensor once, with its type, shape and place.
 _HEADER_BYTES_PER_TENSOR = 1024
@@ -92,6 +93,8 @@ def save_model(
             "guarantee": model.calibration.guarantee,
             "n_normal_scores": len(model.calibration.normal_scores),
             "n_training_scores": len(model.calibration.training_scores),
+            "n_anomaly_scores": len(model.calibration.anomaly_scores),
+            "prior": model.calibration.prior and float(model.calibration.prior),
         },
         "memory": memory and {"n_rows": len(memory), "n_folds": len(memory.roles)},
         "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
@@ -161,8 +164,9 @@ def _arrays(model: FittedModel) -> Arrays:
     """Name every tensor of a model."""
     tensors = {f"density.{name}": value for name, value in _buffers(model.density).items()}
     arrays: Arrays = {
-        "calibration.normal_scores": model.calibration.normal_scores,
-        "calibration.training_scores": model.calibration.training_scores,
+        f"calibration.{name}": getattr(model.calibration, name)
+        for name in _SCORES
+        if len(getattr(model.calibration, name))
     }
     for index, member in enumerate(model.members):
         prefix = f"member.{index}"
@@ -214,8 +218,9 @@ def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:
     """Return the type and shape that every tensor of the file must have."""
     calibration = manifest["calibration"]
     layout = {f"density.{name}": _spec(tensor) for name, tensor in _buffers(density).items()}
-    for name in ("normal_scores", "training_scores"):
-        layout[f"calibration.{name}"] = ("F64", [calibration[f"n_{name}"]])
+    for name in _SCORES:
+        if calibration[f"n_{name}"]:
+            layout[f"calibration.{name}"] = ("F64", [calibration[f"n_{name}"]])
     for index in range(len(manifest["members"])):
         prefix = f"member.{index}"
         for name, parameter in density.named_parameters():
@@ -291,11 +296,16 @@ def _built(
     )
     density.load_state_dict(_under("density.", tensors) | members[0].parameters)
     density.check_structure()
+    normal, training, anomaly = (
+        arrays.get(f"calibration.{name}", np.empty(0)).astype(np.float64) for name in _SCORES
+    )
     calibration = Calibration(
-        arrays["calibration.normal_scores"].astype(np.float64),
-        arrays["calibration.training_scores"].astype(np.float64),
+        normal,
+        training,
         manifest["calibration"]["threshold"],
         manifest["calibration"]["guarantee"],
+        anomaly_scores=anomaly,
+        prior=manifest["calibration"]["prior"],
     )
     return FittedModel(encoder, density.to(device), members, manifest["selection"], calibration)
 

@@ -33,7 +33,7 @@ def test_the_demo_compares_fits_with_and_without_labels_and_gives_reasons(tmp_pa
     rows, end = shown.split("Most anomalous test rows")[1].split("The same as a page")
     assert str(page) in end
     assert len(re.findall(r"\d+ │ +\d+\.\d │ malignant", rows)) >= demo.N_SHOWN - 1
-    assert len(re.findall(r" = [\d.]+: \+\d", rows)) == demo.N_SHOWN * 3
+    assert len(re.findall(r" = [\d.]+, expected \S+: \+\d", rows)) == demo.N_SHOWN * 3
 
 
 @pytest.fixture

@@ -175,11 +175,49 @@ def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
         "n_rows": N,
         "n_above_threshold": out.read_text().count(",true,"),
         "threshold": loaded.threshold_,
+        "fdr": None,
         "unit": loaded.score_unit_,
         "passed_through": ["id", "fraud"],
         "outside": {"visits": 1},
     }
     assert done.err.endswith("fewlier: note: not columns of the model, passed through: id, fraud.")
+
+
+@pytest.mark.parametrize("source", ["file", "pipe", "parquet"])
+def test_a_false_discovery_rate_is_that_of_the_whole_file(
+    source, table, model, fewlier, tmp_path, monkeypatch
+):
+    loaded, out = AnomalyDetector.load(model), tmp_path / "out.parquet"
+    (tmp_path / "new.parquet").write_bytes(parquet())
+    name = {"file": table, "pipe": "-", "parquet": tmp_path / "new.parquet"}[source]
+    expected = loaded.predict(ROWS[FEATURES], fdr=0.9)
+    assert 0 < expected.sum() < N
+    for batch in (None, 2000):
+        if batch:
+            monkeypatch.setattr(reading, "_BLOCK_BYTES", batch)
+            monkeypatch.setattr(reading, "_BATCH_ROWS", 31)
+        options = ["-m", model, "-o", out, "--fdr", 0.9]
+        done = fewlier("score", name, *options, stdin=text().encode())
+        assert done.code == 0, done.err
+        assert "standard units, at a false-discovery rate of 0.9." in done.err
+        rows = pq.read_table(out).to_pydict()
+        assert rows["is_anomaly"] == (expected == 1).tolist()
+        assert rows["id"] == ROWS["id"].tolist()
+        assert [reason is not None for reason in rows["reason"]] == rows["is_anomaly"]
+    found = json.loads(fewlier("score", table, *options, "--json").out)
+    assert found["fdr"] == 0.9
+    assert found["n_above_threshold"] == expected.sum()
+
+
+def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, fewlier, tmp_path):
+    options = ["score", table, "-m", model, "-o", tmp_path / "out.csv", "--fdr", 0.001]
+    done = fewlier(*options, "--json")
+    assert "warning: A false-discovery rate of 0.001 needs at least 999 held-back" in done.err
+    found = json.loads(done.out)
+    assert (found["n_above_threshold"], found["threshold"]) == (0, None)
+    done = fewlier("score", table, "-m", model, "--fdr", 3)
+    assert (done.code, done.out) == (2, b"")
+    assert "'fdr' must be a share between 0 and 1; got 3.0" in done.err
 
 
 def test_score_says_in_words_what_it_did(model, fewlier):
