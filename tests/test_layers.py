@@ -16,7 +16,7 @@ LAYERS = [  # bottom to top; a layer imports only from those before it
     {"conditionals"},
     {"densities", "objective", "sampling", "trust"},
     {"training"},
-    {"folds", "selection", "calibration"},
+    {"folds", "selection", "calibration", "drift"},
     {"planning", "model"},
     {"memory", "expectation"},
     {"fitting", "persistence", "explanation"},

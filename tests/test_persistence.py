@@ -223,7 +223,7 @@ def test_the_memory_of_a_very_wide_table_loads(monkeypatch, tmp_path):
     assert loaded.summary_.n_anomaly == 12
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_the_golden_file_of_each_version_loads_and_scores_as_recorded(version):
     expected = json.loads((GOLDEN / f"version_{version}.json").read_text("utf-8"))
     loaded = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
@@ -255,6 +255,22 @@ def test_the_golden_file_of_version_2_has_what_an_update_needs():
     loaded.update(visits(3).head(20), LABELS[:20])
     assert loaded.summary_.n_anomaly == expected["n_anomaly"] + 6
     assert not np.array_equal(loaded.anomaly_score(table), before)
+
+
+def test_the_golden_file_of_version_3_has_what_probabilities_and_drift_need():
+    expected = json.loads((GOLDEN / "version_3.json").read_text("utf-8"))
+    loaded = AnomalyDetector.load(GOLDEN / "version_3.fewlier")
+    table = pd.DataFrame(expected["rows"])
+    np.testing.assert_allclose(loaded.predict_proba(table)[:, 1], expected["proba"], rtol=1e-3)
+    assert loaded.model_.calibration.prior == expected["prior"]
+    assert list(loaded.drift(visits().assign(age=70.0)).columns) == expected["drifted"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_files_have_no_labels_behind_probabilities_and_tell_no_drift(version):
+    loaded = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
+    assert loaded.drift(visits()) is None
+    assert loaded.model_.calibration.meaning.startswith("an order of rows, no frequency")
 
 
 def test_a_file_of_version_1_is_written_anew_as_version_3_with_the_same_scores(tmp_path):

@@ -14,6 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fewlier.calibration import Calibration
+from fewlier.drift import Drift
 from fewlier.errors import FewlierWarning, UserError
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models, out_of_fold_scores
@@ -269,6 +270,16 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """
         return self._model().calibration.p_value(self.anomaly_score(X))
 
+    def drift(self, X: object) -> Drift | None:
+        """Return how rows as a whole differ from the training normals.
+
+        None for a model from a file that is older than this. `str()` of it names what differs.
+        """
+        model = self._model()
+        encoded = model.encode(self._table(X))
+        cells = model.reference.count(encoded) if model.reference else ()
+        return model.drift(model.calibration.counts(model.score(encoded)), cells)
+
     def explain(self, X: object) -> Explanation:
         """Return what each column adds to the score of each row; its `meaning` says how."""
         return explain(self._model(), self._table(X), self.score_unit_)
@@ -367,15 +378,18 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the detector to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        # The threshold keeps a false-alarm rate; on balanced classes that costs accuracy.
-        tags.classifier_tags.poor_score = True
-        tags.target_tags.required = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
+        return _described(super().__sklearn_tags__())
+
+
+def _described(tags: Tags) -> Tags:
+    tags.classifier_tags.multi_class = False
+    # The threshold keeps a false-alarm rate; on balanced classes that costs accuracy.
+    tags.classifier_tags.poor_score = True
+    tags.target_tags.required = False
+    tags.input_tags.allow_nan = True
+    tags.input_tags.categorical = True
+    tags.input_tags.string = True
+    return tags
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:

@@ -13,8 +13,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier.calibration import Calibration, check_share
 from fewlier.detector import AnomalyDetector
+from fewlier.drift import Drift
 from fewlier.errors import UserError
 from fewlier.explanation import Explanation, explain
+from fewlier.model import FittedModel
 from fewlier.table import Encoded, Table
 from fewlier.table.columns import listed
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, label_values, read_labels
@@ -146,6 +148,7 @@ class ScoreReport:
     `outside` counts, by column, the cells that training never saw the like of: a category never
     met, a negative count. `passed_through` names the columns that the model does not know.
     `threshold` is the model's own, or that of the file, infinite where no row can be above it.
+    `drift` is None where the model file is too old to tell.
     """
 
     n_rows: int
@@ -153,6 +156,7 @@ class ScoreReport:
     threshold: float
     passed_through: tuple[str, ...]
     outside: dict[str, int]
+    drift: Drift | None
 
 
 def score_file(
@@ -195,7 +199,7 @@ def score_file(
             write(rows)
             n_above += int(is_anomaly.sum())
     passed_through = tuple(name for name in file.columns if name not in schema.names)
-    return ScoreReport(tally.n_rows, n_above, threshold, passed_through, tally.outside)
+    return ScoreReport(tally.n_rows, n_above, threshold, passed_through, tally.outside, tally.drift)
 
 
 @final
@@ -203,8 +207,12 @@ class _Tally:
     """What is counted over all rows of a file while they are scored."""
 
     def __init__(self, detector: AnomalyDetector) -> None:
-        self._names = detector.model_.encoder.schema.names
-        self._calibration: Calibration = detector.model_.calibration
+        self._model: FittedModel = detector.model_
+        self._names = self._model.encoder.schema.names
+        self._calibration: Calibration = self._model.calibration
+        self._reference = self._model.reference
+        counts = self._reference.counts if self._reference else ()
+        self._cells = [np.zeros_like(part) for part in counts]
         self._ranks = self._calibration.counts(np.empty(0))
         self._outside = np.zeros(len(self._names), dtype=np.int64)
 
@@ -215,6 +223,9 @@ class _Tally:
         for batch, table, encoded, scores in scored:
             self._ranks += self._calibration.counts(scores)
             self._outside += encoded.outside.sum(0)
+            if self._reference is not None:
+                for total, new in zip(self._cells, self._reference.count(encoded), strict=True):
+                    total += new
             yield batch, table, scores
 
     @property
@@ -226,6 +237,11 @@ class _Tally:
     def outside(self) -> dict[str, int]:
         """Cells that training never saw the like of, by column."""
         return {name: int(n) for name, n in zip(self._names, self._outside, strict=True) if n}
+
+    @property
+    def drift(self) -> Drift | None:
+        """How the rows seen differ from the training normals."""
+        return self._model.drift(self._ranks, self._cells)
 
     def threshold(self, fdr: float) -> float:
         """Return the threshold that keeps a false-discovery rate among the rows seen."""

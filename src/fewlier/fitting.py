@@ -16,6 +16,7 @@ from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors, Rows
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
+from fewlier.drift import MAX_ROWS, Reference
 from fewlier.errors import UserError
 from fewlier.model import (
     FittedMember,
@@ -126,7 +127,19 @@ def fit_models(
     """
     density = make_template(plans[0].encoder, recipe, plans[0].seed)
     members = [plan.members(recipe.lambdas) for plan in plans]
-    return fit_members(plans, density, members, recipe, on_epoch)
+    fitted = fit_members(plans, density, members, recipe, on_epoch)
+    return [
+        (replace(model, reference=_reference(plan)), history)
+        for plan, (model, history) in zip(plans, fitted, strict=True)
+    ]
+
+
+def _reference(plan: Plan) -> Reference:
+    """Count a sample of the normals of all roles."""
+    roles = [(f.normals, f.validation_normals, f.calibration) for f in plan.folds]
+    normals = np.unique(np.concatenate([rows for fold in roles for rows in fold]))
+    sample = np.random.default_rng(plan.seed).permutation(normals)[:MAX_ROWS]
+    return Reference.of(plan.encoder, plan.encoded.take(sample))
 
 
 def fit_members(

@@ -11,11 +11,13 @@ from fewlier.table.columns import fields_of, is_finite_float
 
 FORMAT, VERSION = "fewlier", 3
 N_PROBES = 3
+MAX_EDGES = 64
+"""Edges between the bins in which the training normals of a numeric column are counted."""
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
 _FIELDS = (
     *("format", "version", "versions", "encoder", "density", "selection"),
-    *("members", "calibration", "memory", "probes", "extra"),
+    *("members", "calibration", "memory", "reference", "probes", "extra"),
 )
 _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 _FLOWS = ("maf", "nsf")
@@ -49,7 +51,7 @@ def _complete(manifest: Json) -> None:
     """Add what older files do not say.
 
     In version 1 MADE was the only density, and no row was kept; until version 2 no labelled
-    anomaly stood behind probabilities.
+    anomaly stood behind probabilities, and drift was not told.
     """
     if isinstance(manifest.get("density"), dict):
         manifest["density"] = _SINCE_2 | manifest["density"]
@@ -57,6 +59,7 @@ def _complete(manifest: Json) -> None:
         if isinstance(member, dict):
             member.setdefault("lam", 0.0)
     manifest.setdefault("memory", None)
+    manifest.setdefault("reference", None)
     if isinstance(manifest.get("calibration"), dict):
         manifest["calibration"] = _SINCE_3 | manifest["calibration"]
 
@@ -82,6 +85,7 @@ def check_manifest(manifest: Json) -> None:
     require(n_layers(manifest) <= MAX_LAYERS, f"a row passes more than {MAX_LAYERS} layers.")
     _check_calibration(manifest["calibration"])
     _check_memory(manifest["memory"])
+    _check_reference(manifest["reference"], encoder)
     _check_probes(manifest["probes"], encoder)
 
 
@@ -106,6 +110,15 @@ def memory_layout(manifest: Json, encoder: Encoder) -> Layout:
         "memory.doubtful": ("U8", [n]),
         "memory.roles": ("U8", [n_folds, n]),
     }
+
+
+def reference_layout(manifest: Json) -> Layout:
+    """Return the type and shape of the counts of training normals, if a model has them."""
+    if manifest["reference"] is None:
+        return {}
+    n_edges, n_bins = (sum(manifest["reference"][name]) for name in ("n_edges", "n_bins"))
+    edges: Layout = {"reference.edges": ("F32", [n_edges])} if n_edges else {}
+    return edges | {"reference.counts": ("I64", [n_bins])}
 
 
 def bytes_of(layout: Layout) -> int:
@@ -175,6 +188,16 @@ def _check_memory(record: object) -> None:
     if record is not None:
         counts = fields_of(record, "its memory", ("n_rows", "n_folds"))
         require(all(_is_int(n, 1) for n in counts), "its memory has no positive sizes.")
+
+
+def _check_reference(record: object, encoder: Encoder) -> None:
+    if record is None:
+        return
+    n_edges, n_bins = fields_of(record, "its reference", ("n_edges", "n_bins"))
+    for sizes in (n_edges, n_bins):
+        is_list = isinstance(sizes, list) and len(sizes) == encoder.n_columns
+        require(is_list and all(_is_int(n, 0) for n in sizes), "its reference has no sizes.")
+    require(max(n_edges) <= MAX_EDGES, "its reference has too many edges.")
 
 
 def _check_probes(record: object, encoder: Encoder) -> None:

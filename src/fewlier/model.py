@@ -14,6 +14,7 @@ from torch.func import functional_call
 from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors, Cells, Outlook, Rows, anchors, row_terms
 from fewlier.densities.base import Density, mean_over_passes
+from fewlier.drift import Drift, Reference, compare
 from fewlier.errors import UserError
 from fewlier.nn import denormals_as_zero
 from fewlier.selection import Selection
@@ -134,6 +135,7 @@ class FittedModel:
     members: tuple[FittedMember, ...]
     selection: Selection
     calibration: Calibration
+    reference: Reference | None = None
 
     @property
     def passes_per_row(self) -> int:
@@ -224,6 +226,14 @@ class FittedModel:
             )
             parts.append(torch.logsumexp(log_p + log_weight, -1)[:n].numpy())
         return np.concatenate(parts)
+
+    def drift(self, ranks: Ints, cells: Sequence[Ints]) -> Drift | None:
+        """Compare rows, counted by the rank of their scores and by bin, with the normals."""
+        if self.reference is None:
+            return None
+        normals = self.calibration.counts(self.calibration.normal_scores), self.reference.counts
+        names = self.encoder.schema.names
+        return compare(names, normals, (ranks, cells), self.reference)
 
     def with_calibration(self, calibration: Calibration) -> "FittedModel":
         """Return the same model with another threshold."""

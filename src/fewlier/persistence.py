@@ -25,6 +25,7 @@ from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density
+from fewlier.drift import Reference
 from fewlier.errors import FormatError, UserError
 from fewlier.manifest import (
     FORMAT,
@@ -36,6 +37,7 @@ from fewlier.manifest import (
     memory_layout,
     n_layers,
     probe_rows,
+    reference_layout,
 )
 from fewlier.memory import Memory
 from fewlier.model import FittedMember, FittedModel
@@ -97,6 +99,7 @@ def save_model(
             "prior": model.calibration.prior and float(model.calibration.prior),
         },
         "memory": memory and {"n_rows": len(memory), "n_folds": len(memory.roles)},
+        "reference": model.reference and model.reference.sizes,
         "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
         "extra": extra,
     }
@@ -106,6 +109,8 @@ def save_model(
             f"orderings or masks, and hidden layers; got {n_layers(manifest)}. Fit with fewer."
         )
     arrays = _arrays(model) | (_memory_arrays(memory) if memory else {})
+    if model.reference is not None:
+        arrays |= model.reference.arrays
     write_archive(path, manifest, safetensors.numpy.save(arrays))
 
 
@@ -130,6 +135,7 @@ def load_model(
         )
         density = _template(manifest["density"], encoder)
         layout = _layout(manifest, density, encoder.n_columns) | memory_layout(manifest, encoder)
+        layout |= reference_layout(manifest)
         arrays = _read_arrays(archive, layout)
         _check_values(arrays)
         model = _built(manifest, encoder, density, arrays, torch.device(device))
@@ -307,7 +313,9 @@ def _built(
         anomaly_scores=anomaly,
         prior=manifest["calibration"]["prior"],
     )
-    return FittedModel(encoder, density.to(device), members, manifest["selection"], calibration)
+    reference = Reference.read(manifest["reference"], arrays, encoder)
+    selection = manifest["selection"]
+    return FittedModel(encoder, density.to(device), members, selection, calibration, reference)
 
 
 def _memory_arrays(memory: Memory) -> Arrays:

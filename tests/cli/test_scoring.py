@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -179,6 +180,7 @@ def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
         "unit": loaded.score_unit_,
         "passed_through": ["id", "fraud"],
         "outside": {"visits": 1},
+        "drift": loaded.drift(ROWS[FEATURES]).to_json(),
     }
     assert done.err.endswith("fewlier: note: not columns of the model, passed through: id, fraud.")
 
@@ -218,6 +220,34 @@ def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, 
     done = fewlier("score", table, "-m", model, "--fdr", 3)
     assert (done.code, done.out) == (2, b"")
     assert "'fdr' must be a share between 0 and 1; got 3.0" in done.err
+
+
+def test_score_warns_of_rows_that_no_longer_look_like_training(
+    model, fewlier, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    stale = ROWS.assign(amount=ROWS["amount"] + 15)
+    options = ["score", "-", "-m", model, "-o", tmp_path / "out.csv"]
+    done = fewlier(*options, stdin=stale.to_csv(index=False).encode())
+    assert re.search(
+        r"warning: 150 rows no longer look like the training normals: .*values of amount "
+        r"\(0\.\d\d\).*\. Check the data, or fit again\.",
+        done.err,
+    )
+    found = json.loads(fewlier(*options, "--json", stdin=stale.to_csv(index=False).encode()).out)
+    assert found["drift"]["columns"] == ["amount"]
+    loaded = AnomalyDetector.load(model)
+    assert found["drift"] == json.loads(json.dumps(loaded.drift(stale[FEATURES]).to_json()))
+
+
+def test_score_with_an_older_model_says_nothing_of_drift(fewlier, tmp_path):
+    golden = Path(__file__).parents[1] / "golden"
+    rows = pd.DataFrame(json.loads((golden / "version_2.json").read_text("utf-8"))["rows"])
+    options = ["score", "-", "-m", golden / "version_2.fewlier", "-o", tmp_path / "out.csv"]
+    content = pd.concat([rows.assign(age=1000.0)] * 50).to_csv(index=False)
+    done = fewlier(*options, "--json", stdin=content.encode())
+    assert json.loads(done.out)["drift"] is None
+    assert "warning" not in done.err
 
 
 def test_score_says_in_words_what_it_did(model, fewlier):
