@@ -176,8 +176,8 @@ def score_file(
     in a temporary file until it is known.
     """
     _check_free(file)
-    schema, tally = detector.model_.encoder.schema, _Tally(detector)
-    scored = tally.counted(_scored(detector, file, on_batch))
+    schema, tally = detector.model_.encoder.schema, Tally(detector)
+    scored = tally.counted(scored_batches(detector, file, on_batch))
     with ExitStack() as stack:
         threshold, n_above = detector.threshold_, 0
         if fdr is not None:
@@ -203,7 +203,7 @@ def score_file(
 
 
 @final
-class _Tally:
+class Tally:
     """What is counted over all rows of a file while they are scored."""
 
     def __init__(self, detector: AnomalyDetector) -> None:
@@ -257,9 +257,10 @@ def _check_free(file: TableFile) -> None:
         )
 
 
-def _scored(
+def scored_batches(
     detector: AnomalyDetector, file: TableFile, on_batch: OnBatch
 ) -> Iterator[tuple[Batch, Table, Encoded, Floats]]:
+    """Yield the batches of a file with their scores."""
     model = detector.model_
     for batch in file.batches():
         table = batch.table(model.encoder.schema)
@@ -316,7 +317,7 @@ def explain_file(
     best = np.empty(0)
     rows = np.empty(0, dtype=np.int64)
     table = Table({})
-    for batch, part, _, scores in _scored(detector, file, on_batch):
+    for batch, part, _, scores in scored_batches(detector, file, on_batch):
         table = table.followed_by(part) if len(rows) else part
         best = np.concatenate([best, scores])
         rows = np.concatenate([rows, batch.start + np.arange(len(scores))])
@@ -353,7 +354,9 @@ def evaluate_file(
 ) -> Evaluation:
     """Compare scores with labels."""
     label.check(file)
-    parts = [(s, label.values(batch)) for batch, _, _, s in _scored(detector, file, on_batch)]
+    parts = [
+        (s, label.values(batch)) for batch, _, _, s in scored_batches(detector, file, on_batch)
+    ]
     scores, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     labels = label.read(values, file)
     normal, anomaly = scores[labels == NORMAL], scores[labels == ANOMALY]

@@ -84,6 +84,17 @@ def test_where_no_row_is_above_the_highest_are_explained(detector, table):
     assert len(found.flagged.score) == min(len(calm), module.N_ROWS)
 
 
+@pytest.mark.usefixtures("small_batches")
+def test_drift_and_strange_cells_are_those_of_the_whole_file(detector, table):
+    moved = ROWS.assign(amount=ROWS["amount"] + 30)
+    moved.loc[:4, "city"] = "Paris"
+    moved.to_csv(table, index=False)
+    found, _ = gathered(detector, table)
+    assert found.drift == detector.drift(moved[FEATURES])
+    assert found.drift.columns[0] == "amount"
+    assert found.outside["city"] == 5
+
+
 def test_a_label_column_that_is_not_there_is_told(detector, table):
     with pytest.raises(UserError, match="label column must be among its columns"):
         gathered(detector, table, label="theft")

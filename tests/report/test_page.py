@@ -107,6 +107,7 @@ def test_a_model_older_than_the_curves_has_a_page(version, facts_of):
     old = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
     html = render(facts_of(old, pd.DataFrame(expected["rows"])))
     assert "Weight of each λ in the score" in html
+    assert "look like those of training" not in html  # it cannot tell
 
 
 def test_the_threshold_lies_on_the_axis_of_the_figure_where_the_page_thinks(facts):
@@ -128,6 +129,23 @@ def test_without_its_packages_the_error_says_what_to_install(missing, facts, mon
 def test_a_page_that_cannot_be_written_is_told(facts, tmp_path):
     with pytest.raises(UserError, match=r"output must be a file that can be written; .*No such"):
         write_report(facts, tmp_path / "absent" / "report.html")
+
+
+def section(html, title):
+    return html.split(f">{title}<")[1].split("</section>")[0]
+
+
+def test_drift_is_told_with_what_has_changed(detector, facts_of):
+    rows = payments(300, seed=2)
+    title = "Do the rows look like those of training?"
+    calm = section(render(facts_of(detector, rows)), title)
+    assert "Yes, as far as they tell." in calm
+    moved = facts_of(detector, rows.assign(amount=rows["amount"] + 30))
+    told = section(render(moved), title)
+    assert "<strong>No.</strong>" in told
+    assert told.index("values of <bdi>amount</bdi>") < told.index("0.001")
+    new = facts_of(detector, rows.assign(city="<Paris>"))
+    assert "300 in <bdi>city</bdi>" in re.sub(r"\s+", " ", section(render(new), title))
 
 
 def test_long_numbers_and_texts_are_cut():

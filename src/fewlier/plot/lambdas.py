@@ -68,7 +68,9 @@ class LambdaDisplay:
             for curve in (curve for curve in self.curves if curve.lam == lam):
                 self._draw(curve, ax, style)
         ax.set(xlabel="epoch", ylabel=f"validation {self.criterion.replace('_', ' ')}")
-        ax.legend(title="weight in the score", frameon=False, fontsize="small")
+        # Beside the axes: curves are everywhere in them.
+        place: Style = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+        ax.legend(title="weight in\nthe score", frameon=False, fontsize="small", **place)
         return self
 
     def _draw(self, curve: MemberCurve, ax: "Axes", style: Style) -> None:

@@ -1,6 +1,5 @@
 """What a page tells, gathered in one pass over a file of any size, as plain data."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -10,15 +9,15 @@ import pyarrow as pa
 
 from fewlier.calibration import Calibration
 from fewlier.detector import AnomalyDetector
+from fewlier.drift import Drift
 from fewlier.explanation import Explanation, Reason, explain
-from fewlier.files import N_REASONS, VISIBLE, LabelColumn
+from fewlier.files import N_REASONS, VISIBLE, LabelColumn, OnBatch, Tally, scored_batches
 from fewlier.summary import Summary
 from fewlier.table.labels import ANOMALY, NORMAL
 from fewlier.table.reading import Batch, TableFile
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int8]
-OnBatch = Callable[[float | None], None]
 
 N_ROWS = 200
 """Highest-scored rows on a page."""
@@ -62,6 +61,10 @@ class Facts:
         The highest-scored rows, the highest first.
     flagged : Explanation
         Of some rows above the threshold; of the highest-scored where none is.
+    drift : Drift or None
+        Whether the rows look like the training normals; None where the model cannot tell.
+    outside : dict of str to int
+        Cells, by column, that training never saw the like of.
     """
 
     source: str
@@ -75,6 +78,8 @@ class Facts:
     others: tuple[str, ...]
     rows: tuple[RowFacts, ...]
     flagged: Explanation
+    drift: Drift | None
+    outside: dict[str, int]
 
     @property
     def is_above(self) -> npt.NDArray[np.bool_]:
@@ -134,17 +139,15 @@ def gather(
     if label is not None:
         label.check(file)
     fitted, threshold = detector.model_, detector.threshold_
-    rng = np.random.default_rng(0)
+    rng, tally = np.random.default_rng(0), Tally(detector)
     top, flagged = _Kept(N_ROWS), _Kept(N_FLAGGED)
     parts, values = [], []
-    for batch in file.batches():
-        scores = fitted.score(fitted.encoder.encode(batch.table(fitted.encoder.schema)))
+    for batch, _, scores in tally.counted(scored_batches(detector, file, on_batch)):
         top.offer(-scores, batch)
         flagged.offer(np.where(scores > threshold, rng.random(len(scores)), np.inf), batch)
         parts.append(scores)
         if label is not None:
             values.append(label.values(batch))
-        on_batch(file.share_read())
     scores = np.concatenate(parts)
     labels = None if label is None else label.read(np.concatenate(values), file)
     others = _others(detector, file, label)
@@ -161,6 +164,8 @@ def gather(
         others=others,
         rows=tuple(_row_facts(top, explanation, scores, labels, others, fitted.calibration)),
         flagged=flagged.explained(detector, file) if len(flagged.numbers) else explanation,
+        drift=tally.drift,
+        outside=tally.outside,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fewlier import __version__
 from fewlier.atomic import PathLike
+from fewlier.drift import Change, Drift
 from fewlier.errors import UserError
 from fewlier.report.facts import Facts, RowFacts
 from fewlier.report.figures import (
@@ -24,6 +25,8 @@ MAX_TEXT = 120
 """Characters of a cell or a name that are shown."""
 MAX_COLUMNS = 300
 """Columns that the page lists with their kinds."""
+N_CHANGES = 8
+"""Changes since training that the page lists."""
 _LEVELS = (0.01, 0.05, 0.1, 0.2)
 
 
@@ -74,6 +77,8 @@ def _context(facts: Facts) -> dict[str, Any]:
         "curves": [(display, figure.svg) for display, figure in curve_figures(facts)],
         "p_values": p_values and (p_values[0], p_values[1].svg),
         "levels": _LEVELS,
+        "changes": _changes(facts.drift),
+        "outside": list(facts.outside.items())[:MAX_COLUMNS],
         "lambda_svg": lambdas and lambdas.svg,
         "data": _json(steps | {"axis": scores.x_axis}),
         "style": style,
@@ -82,6 +87,15 @@ def _context(facts: Facts) -> dict[str, Any]:
         "base-uri 'none'; form-action 'none'",
         "version": __version__,
     }
+
+
+def _changes(drift: Drift | None) -> list[Change]:
+    """Return what has changed since training, or what has most where nothing did."""
+    if drift is None:
+        return []
+    return list(drift.found or sorted(drift.changes, key=lambda change: -change.distance))[
+        :N_CHANGES
+    ]
 
 
 def _row(row: RowFacts) -> dict[str, Any]:
