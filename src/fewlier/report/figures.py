@@ -56,7 +56,7 @@ Draw: TypeAlias = "Callable[[Axes], object]"
 @final
 @dataclass(frozen=True)
 class Figure:
-    """A drawn figure: its SVG, what it shows in words, and where its x axis lies in it."""
+    """A drawn figure: its SVG, and where its x axis lies in it."""
 
     svg: str
     x_axis: dict[str, float]
