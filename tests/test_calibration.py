@@ -15,13 +15,20 @@ few_scores = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=60)  #
 shares = st.floats(0, 1, exclude_min=True, exclude_max=True)
 
 
-def calibrated(normal_scores, training_scores=(0.0,), threshold=0.0):
+def calibrated(normal_scores, training_scores=(0.0,), threshold=0.0, anomalies=(), prior=None):
     return Calibration(
         np.sort(np.asarray(normal_scores, dtype=float)),
         np.sort(np.asarray(training_scores, dtype=float)),
         threshold,
         "exact",
+        anomaly_scores=np.sort(np.asarray(anomalies, dtype=float)),
+        prior=prior,
     )
+
+
+def flagged(calibration, scores, fdr):
+    scores = np.asarray(scores, dtype=float)
+    return scores > calibration.at_discovery_rate(fdr, calibration.counts(scores)).threshold
 
 
 def p_value_by_definition(normals, score):
@@ -119,11 +126,120 @@ def test_contamination_is_the_share_of_training_scores_above_the_threshold(share
     assert np.mean(training > threshold) == pytest.approx(share)
 
 
-@given(normals=score_lists, scores=score_lists, threshold=st.floats(-50, 50))
+@given(normals=score_lists | few_scores, scores=score_lists | few_scores, rate=shares)
+def test_a_discovery_rate_flags_what_benjamini_and_hochberg_reject(normals, scores, rate):
+    calibration = calibrated(normals)
+    adjusted = stats.false_discovery_control(calibration.p_value(np.array(scores)))
+    if np.isclose(adjusted, rate, rtol=1e-9).any():
+        return  # either answer is right
+    assert (flagged(calibration, scores, rate) == (adjusted <= rate)).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("fdr", [0.05, 0.2])
+def test_the_realised_false_discovery_rate_is_as_asked(share, fdr):
+    rng, n, m = np.random.default_rng(0), 200, 500
+    is_odd = np.arange(n) < share * n
+    false, found = [], []
+    for _ in range(1500):
+        calibration = calibrated(rng.normal(size=m))
+        marked = flagged(calibration, rng.normal(size=n) + 4 * is_odd, fdr)
+        false.append((marked & ~is_odd).sum() / max(marked.sum(), 1))
+        found.append(marked[is_odd].mean() if share else 0)
+    # The theory says fdr times the share of normal rows, exactly but for ties.
+    error = 5 * np.std(false) / np.sqrt(len(false))
+    assert np.mean(false) <= (1 - share) * fdr + error
+    if share >= 0.05:
+        assert np.mean(found) > 0.3
+
+
+def test_no_batch_flags_a_row_where_nothing_is_odd_enough_or_nothing_is_there():
+    calibration = calibrated(np.arange(9.0))  # no p-value is below 1 / 10
+    moved = calibration.at_discovery_rate(0.05, calibration.counts(np.array([99.0] * 5)))
+    assert moved.threshold == math.inf
+    assert calibration.at_discovery_rate(0.5, calibration.counts(np.empty(0))).threshold == math.inf
+    assert flagged(calibration, [99.0] * 5, 0.11).all()
+
+
+@pytest.mark.parametrize("prior", [0.02, 0.3])
+def test_with_many_labels_a_probability_is_the_share_of_anomalies(prior):
+    rng = np.random.default_rng(0)
+    calibration = calibrated(rng.normal(size=2000), anomalies=rng.normal(2.5, 1, 400), prior=prior)
+    is_odd = rng.random(100_000) < prior
+    scores = rng.normal(size=100_000) + 2.5 * is_odd
+    odds = np.log(prior / (1 - prior)) + stats.norm.logpdf(scores, 2.5) - stats.norm.logpdf(scores)
+    ours, best = calibration.probability(scores), 1 / (1 + np.exp(-odds))
+    assert ours.mean() == pytest.approx(prior, rel=0.15)
+    brier = [np.mean((probability - is_odd) ** 2) for probability in (ours, best)]
+    assert brier[0] < 1.05 * brier[1]
+    for low in (0.0, 0.25, 0.5, 0.75):  # of rows given so much, about so many are anomalies
+        rows = (ours >= low) & (ours < low + 0.25)
+        assert is_odd[rows].mean() == pytest.approx(ours[rows].mean(), abs=0.12)
+    assert "400 labelled anomalies" in calibration.meaning
+    assert "rough" not in calibration.meaning
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_few_labels_make_no_certainty(k):
+    rng = np.random.default_rng(k)
+    calibration = calibrated(rng.normal(size=300), anomalies=np.full(k, 8.0), prior=0.5)
+    assert calibration.probability(np.array([8.0])) <= (k + 1) / (k + 2) + 1e-3
+    assert calibration.probability(np.array([0.0])) < 0.2
+    assert calibration.meaning.endswith(
+        "0.5 of the rows are anomalies; rough, because they are few"
+    )
+
+
+def test_labels_that_contradict_the_score_leave_probabilities_that_rise():
+    rng = np.random.default_rng(0)
+    calibration = calibrated(rng.normal(size=300), anomalies=rng.normal(-5, 1, 20), prior=0.1)
+    assert (np.diff(calibration.probability(np.linspace(-10, 10, 50))) > 0).all()
+
+
+@pytest.mark.parametrize(("miss", "alarm"), [(1, 1), (100, 1), (1, 20)])
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_a_threshold_by_cost_is_about_the_cheapest(miss, alarm, share):
+    rng = np.random.default_rng(1)
+    calibration = calibrated(rng.normal(size=2000), anomalies=rng.normal(2.5, 1, 400))
+
+    def cost(threshold):
+        missed = share * stats.norm.cdf(threshold, 2.5)
+        return miss * missed + alarm * (1 - share) * stats.norm.sf(threshold)
+
+    moved = calibration.at_costs(miss, alarm, share)
+    cheapest = min(map(cost, np.linspace(-4, 8, 500)))
+    assert cost(moved.threshold) <= 1.15 * cheapest
+    assert moved.prior == share
+    even = moved.probability(np.array([moved.threshold]))
+    assert even == pytest.approx(alarm / (alarm + miss))
+    assert moved.rule.startswith(f"a miss costs {miss}, an alarm {alarm}; ")
+
+
+def test_costs_need_anomalies_and_must_be_positive():
+    with pytest.raises(UserError, match="A threshold by cost must have labelled anomalies"):
+        calibrated([0.0]).at_costs(1, 1, 0.1)
+    labelled = calibrated([0.0, 1.0], anomalies=[3.0])
+    for cost in (0, -1, math.nan, math.inf, "1"):
+        with pytest.raises(UserError, match="'cost_miss' must be a positive number; got"):
+            labelled.at_costs(cost, 1, 0.1)
+        with pytest.raises(UserError, match="'cost_alarm' must be a positive number; got"):
+            labelled.at_costs(1, cost, 0.1)
+    with pytest.raises(UserError, match="'contamination' must be a share"):
+        labelled.at_costs(1, 1, 0)
+    with pytest.raises(UserError, match="'fdr' must be a share"):
+        labelled.at_discovery_rate(1.5, labelled.counts(np.zeros(1)))
+
+
+@given(
+    normals=score_lists,
+    scores=score_lists,
+    threshold=st.floats(-50, 50),
+    anomalies=st.lists(st.floats(-60, 1e6), max_size=5),
+)
 def test_a_probability_rises_with_the_score_and_is_one_half_at_the_threshold(
-    normals, scores, threshold
+    normals, scores, threshold, anomalies
 ):
-    calibration = calibrated(normals, threshold=threshold)
+    calibration = calibrated(normals, threshold=threshold, anomalies=anomalies)
     probability = calibration.probability(np.sort(scores))
     assert (np.diff(probability) >= 0).all()
     assert ((probability >= 0) & (probability <= 1)).all()
@@ -135,6 +251,9 @@ def test_a_probability_rises_with_the_score_and_is_one_half_at_the_threshold(
 def test_a_far_score_has_a_probability(score):
     probability = calibrated([0.0, 1.0]).probability(np.array([score]))
     np.testing.assert_allclose(probability, score > 0, atol=1e-300)
+    for prior in (None, 0.5):
+        labelled = calibrated([0.0, 1.0], anomalies=[5.0, 9.0], prior=prior)
+        assert (labelled.probability(np.array([score])) > 0.5) == (score > 0)
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, math.nan, math.inf, "0.1", None])

@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from factories import small
 
 from fewlier import AnomalyDetector
+from fewlier.expectation import RARER
 from fewlier.explanation import Reason
 
 N_PASSES = 3
@@ -133,15 +135,57 @@ def test_to_arrow_has_a_line_per_row_and_column_and_reads_back(detector, read):
     table = odd_rows()
     explanation = detector.explain(table)
     lines = read(explanation.to_arrow())
-    assert lines.columns.tolist() == ["row", "column", "value", "contribution"]
+    assert lines.columns.tolist() == ["row", *Reason._fields]
     of_columns = lines[lines["column"] != explanation.remainder_name]
     assert of_columns["row"].tolist() == np.repeat(np.arange(len(table)), 4).tolist()
     assert of_columns["column"].tolist() == COLUMNS * len(table)
     assert (of_columns["value"].isna().to_numpy() == table.isna().to_numpy().ravel()).all()
     assert of_columns["value"].tolist()[-5] == "Paris"
     np.testing.assert_array_equal(of_columns["contribution"], explanation.contributions.ravel())
+    is_city = of_columns["column"] == "city"
+    for end in ("expected_low", "expected", "expected_high"):
+        assert (of_columns[end].isna() == is_city).all()
+    for categories in of_columns["expected_categories"][is_city]:
+        assert sum(pair["probability"] for pair in categories) == pytest.approx(1)
+        assert {pair["category"] for pair in categories} == {"Bern", "Oslo", "Rome"}
+    assert of_columns["expected_categories"][~is_city].isna().all()
     total = lines.groupby("row")["contribution"].sum() + explanation.baseline
     np.testing.assert_allclose(total, explanation.score, rtol=1e-12, atol=1e-6)
+
+
+def test_a_value_that_follows_another_is_expected_from_it():
+    table = leaves(500, seed=5, gaps=0)[["length", "width"]]
+    quick = {"n_orderings": 6, "max_epochs": 60, "learning_rate": 0.01, "lambdas": (0,)}
+    found = small(**quick).fit(table).explain(table).expected
+    low, median, high = (
+        part.reshape(-1, 2)[:, 1] for part in (found.low, found.median, found.high)
+    )
+    assert np.corrcoef(median, table["length"])[0, 1] > 0.95
+    assert np.median(high - low) < 0.5 * np.ptp(np.quantile(table["width"], [0.05, 0.95]))
+
+
+def test_a_binary_has_its_two_values_for_categories():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"paid": rng.choice([3.0, 7.5], 200), "amount": rng.normal(size=200)})
+    explanation = small(max_epochs=2).fit(table).explain(table)
+    (paid,) = (reason for reason in explanation.top(0, 2) if reason.column == "paid")
+    assert set(paid.expected_categories) == {"3", "7.5"}
+
+
+def test_categories_beyond_the_most_common_share_a_name():
+    rng = np.random.default_rng(0)
+    names = [f"c{i:03d}" for i in rng.integers(0, 200, 500)]
+    explanation = (
+        small(max_epochs=1).fit(pd.DataFrame({"c": names})).explain(pd.DataFrame({"c": ["c001"]}))
+    )
+    (reason,) = explanation.top(0)
+    assert next(iter(reason.expected_categories)) == RARER
+
+
+def test_no_rows_have_no_reasons(detector):
+    explanation = detector.explain(leaves(1, seed=0)[:0])
+    assert explanation.tops() == []
+    assert explanation.to_arrow().num_rows == 0
 
 
 def test_to_arrow_names_the_remainder_where_there_is_one(detector):
@@ -167,6 +211,19 @@ def test_an_explanation_of_missing_cells_alone_reads_back(detector):
         (Reason("amount", 1234567.891, -0.04), "amount = 1.2346e+06: -0.0"),
         (Reason("city", "Bern", 2.0), "city = Bern: +2.0"),
         (Reason("city", None, 0.5), "city is missing: +0.5"),
+        (Reason("ms", 912.0, 14.2, 21.0, 12.3, 40.4), "ms = 912, expected 12–40: +14.2"),
+        (Reason("ms", None, 4.0, 21.0, 12.3, 40.4), "ms is missing, expected 12–40: +4.0"),
+        (Reason("ms", None, 4, 2, 1, 3, None, 0.9), "ms is missing, expected 1.0–3.0: +4.0"),
+        (Reason("ms", 5.0, 4, 2, 1, 3, None, 0.97), "ms = 5, expected missing (97 %): +4.0"),
+        (Reason("t", 40.0, 1.0, 1.0, -5.24, 3.06), "t = 40, expected -5.2 to 3.1: +1.0"),
+        (Reason("t", 40.0, 1.0, 1.0, 1234.11, 1234.92), "t = 40, expected 1234.11–1234.92: +1.0"),
+        (Reason("t", 40.0, 1.0, 1.0, 1234.0, 98765.0), "t = 40, expected 1000–99000: +1.0"),
+        (Reason("t", 40.0, 1.0, 1.0, 2e-9, 3e-9), "t = 40, expected 2e-09–3e-09: +1.0"),
+        (Reason("t", 40.0, 1.0, 3.0, 3.0, 3.0), "t = 40, expected 3: +1.0"),
+        (
+            Reason("country", "FR", 6.1, expected_categories={"DE": 0.71, "AT": 0.204}),
+            "country = FR, expected DE (71 %), AT (20 %): +6.1",
+        ),
     ],
 )
 def test_a_reason_reads_as_words(reason, words):

@@ -129,7 +129,10 @@ def test_scores_are_written_batch_by_batch_and_progress_is_told(
     expected = detector.anomaly_score(ROWS[FEATURES])
     assert out["anomaly_score"].to_pylist() == expected.tolist()
     n_above = int((expected > detector.threshold_).sum())
-    assert report == ScoreReport(60, n_above, ("id", "fraud"), {"visits": 1})
+    assert report == ScoreReport(
+        60, n_above, detector.threshold_, ("id", "fraud"), {"visits": 1}, report.drift
+    )
+    assert report.drift == detector.drift(ROWS[FEATURES])
 
 
 def test_cells_that_training_never_saw_are_counted(opened, detector):

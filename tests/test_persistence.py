@@ -223,7 +223,7 @@ def test_the_memory_of_a_very_wide_table_loads(monkeypatch, tmp_path):
     assert loaded.summary_.n_anomaly == 12
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_the_golden_file_of_each_version_loads_and_scores_as_recorded(version):
     expected = json.loads((GOLDEN / f"version_{version}.json").read_text("utf-8"))
     loaded = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
@@ -257,10 +257,26 @@ def test_the_golden_file_of_version_2_has_what_an_update_needs():
     assert not np.array_equal(loaded.anomaly_score(table), before)
 
 
-def test_a_file_of_version_1_is_written_anew_as_version_2_with_the_same_scores(tmp_path):
+def test_the_golden_file_of_version_3_has_what_probabilities_and_drift_need():
+    expected = json.loads((GOLDEN / "version_3.json").read_text("utf-8"))
+    loaded = AnomalyDetector.load(GOLDEN / "version_3.fewlier")
+    table = pd.DataFrame(expected["rows"])
+    np.testing.assert_allclose(loaded.predict_proba(table)[:, 1], expected["proba"], rtol=1e-3)
+    assert loaded.model_.calibration.prior == expected["prior"]
+    assert list(loaded.drift(visits().assign(age=70.0)).columns) == expected["drifted"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_files_have_no_labels_behind_probabilities_and_tell_no_drift(version):
+    loaded = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
+    assert loaded.drift(visits()) is None
+    assert loaded.model_.calibration.meaning.startswith("an order of rows, no frequency")
+
+
+def test_a_file_of_version_1_is_written_anew_as_version_3_with_the_same_scores(tmp_path):
     old = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
     new = AnomalyDetector.load(saved_as(old, tmp_path))
-    assert read_manifest(tmp_path / "model.fewlier")["version"] == 2
+    assert read_manifest(tmp_path / "model.fewlier")["version"] == 3
     np.testing.assert_array_equal(new.anomaly_score(visits()), old.anomaly_score(visits()))
     assert new.get_params() == old.get_params()
     assert read_manifest(tmp_path / "model.fewlier")["memory"] is None
@@ -290,7 +306,7 @@ def test_loading_unpickles_nothing(saved, monkeypatch):
 
 IN_MANIFEST = {
     "another format": (("format",), "onnx", "names another format"),
-    "newer version": (("version",), 3, "version is 3, newer than 2.*Upgrade fewlier"),
+    "newer version": (("version",), 4, "version is 4, newer than 3.*Upgrade fewlier"),
     "no version": (("version",), "1", "format version is no positive integer"),
     "true as version": (("version",), True, "format version is no positive integer"),
     "more keys": (("code",), "import os", "manifest must be a record of"),

@@ -12,10 +12,12 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PAGE = ("page.html", "page.css", "page.js")
 
 
-def run(*command, cwd):
+def run(*command, cwd, **variables):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= variables
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -58,14 +60,14 @@ def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpac
     build = {"pyproject.toml", "constraints.txt", "Makefile", "PKG-INFO", ".gitignore"}
     assert found == documents | build | {"src", "tests", "benchmarks", "tools", "docs", "results"}
     for folder in ("src", "tests", "tools"):
-        patterns = ("*.py", "*.typed", "published_*.csv", "version_*")
+        patterns = ("*.py", "*.typed", "published_*.csv", "version_*", *PAGE)
         assert files_under(unpacked / folder, "*.*") == files_under(ROOT / folder, *patterns)
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    patterns = ("*.py", "published_*.csv")
+    patterns = ("*.py", "published_*.csv", *PAGE)
     package = {f"fewlier/{name}" for name in files_under(ROOT / "src" / "fewlier", *patterns)}
     assert "fewlier/benchmark/published_auc.csv" in package
     (info,) = {name.split("/")[0] for name in names if ".dist-info/" in name}
@@ -103,4 +105,7 @@ def test_the_wheel_works_where_it_is_installed(wheel, tmp_path):
     (packages / "dependencies.pth").write_text(f"{here['purelib']}\n{here['platlib']}\n")
     found = run(python, "-c", "import fewlier; print(fewlier.__file__)", cwd=tmp_path)
     assert Path(found.strip()).is_relative_to(packages)
-    assert "Most anomalous test rows" in run(python.with_name("fewlier"), "demo", cwd=tmp_path)
+    shown = run(python.with_name("fewlier"), "demo", cwd=tmp_path, TMPDIR=str(tmp_path))
+    assert "Most anomalous test rows" in shown
+    (page,) = tmp_path.glob("fewlier-demo-*/report.html")
+    assert str(page) in shown.replace("\n", "")

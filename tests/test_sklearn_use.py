@@ -211,7 +211,9 @@ def test_contamination_is_the_share_of_training_rows_above_the_threshold(contami
 
 @pytest.mark.parametrize("both_or_none", [{}, {"false_alarm_rate": 0.1, "contamination": 0.1}])
 def test_the_threshold_is_set_by_exactly_one_rule(fitted, both_or_none):
-    with pytest.raises(UserError, match="either 'false_alarm_rate' or 'contamination'; got"):
+    with pytest.raises(
+        UserError, match="either 'false_alarm_rate' or 'contamination', or by costs; got"
+    ):
         fitted.set_threshold(**both_or_none)
 
 

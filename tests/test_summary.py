@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from fewlier import AnomalyDetector, FormatError
+from fewlier.curves import MAX_POINTS, MemberCurve, curves_of
 from fewlier.summary import Summary
 
 N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
@@ -127,6 +129,65 @@ def test_a_diverged_member_stops_is_noted_and_keeps_its_line(selection):
     assert f"note        {n // 2} of {n} members diverged" in str(detector.summary_)
 
 
+def test_a_summary_keeps_the_curve_of_every_member(detector):
+    for curve, line in zip(detector.summary_.curves, detector.history_, strict=True):
+        kept = curve.lam, curve.fold, curve.weight, curve.best_epoch
+        assert kept == (line.lam, line.fold, line.weight, line.best_epoch)
+        assert curve.epochs == tuple(range(1, len(line.curve) + 1))
+        np.testing.assert_allclose(curve.values, line.curve, rtol=1e-4)
+
+
+def test_a_long_curve_is_thinned_from_its_first_epoch_to_its_last():
+    history = replace(fit().history_[0], curve=tuple(np.linspace(0, 1, 1000)))
+    (curve,) = curves_of([history], first_epoch=1)
+    assert len(curve.epochs) == MAX_POINTS
+    assert (curve.epochs[0], curve.epochs[-1]) == (1, 1000)
+    shown = np.linspace(0, 1, 1000)[np.array(curve.epochs) - 1]
+    np.testing.assert_allclose(curve.values, shown, rtol=1e-4)
+
+
+def test_the_curve_of_a_member_that_diverged_ends_before_it():
+    history = replace(fit().history_[0], curve=(0.5, 0.6, float("nan")))
+    (curve,) = curves_of([history], first_epoch=1)
+    assert (curve.epochs, curve.values) == ((1, 2), (0.5, 0.6))
+    (empty,) = curves_of([replace(history, curve=(float("nan"),))], first_epoch=1)
+    assert (empty.epochs, empty.values) == ((), ())
+
+
+def test_the_curves_of_an_update_begin_with_its_start():
+    detector = fit()
+    table = pd.DataFrame({"size": [9.0, 0.0], "orders": [1, 2], "city": ["Bern", "Oslo"]})
+    detector.update(table, [1, 0])
+    assert {curve.epochs for curve in detector.summary_.curves} == {tuple(range(6))}
+    assert {curve.best_epoch for curve in detector.summary_.curves} == {5}
+
+
+CURVE = {"lam": 1.0, "fold": 0, "weight": 0.5, "best_epoch": 2, "epochs": [1, 2]}
+CURVE |= {"values": [0.5, 0.6]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"lam": -1.0}, "lambda of a curve is no number >= 0"),
+        ({"lam": "1"}, "lambda of a curve is no number >= 0"),
+        ({"weight": 2.0}, "weight of a curve is no share"),
+        ({"fold": -1}, "no count"),
+        ({"best_epoch": 1.5}, "no count"),
+        ({"epochs": [1]}, "no value for each epoch"),
+        ({"epochs": None}, "no value for each epoch"),
+        ({"epochs": [1, "2"]}, "no list of numbers"),
+        ({"values": [0.5, float("nan")]}, "no list of numbers"),
+        ({"more": 1}, "must be a record"),
+    ],
+    ids=str,
+)
+def test_a_curve_that_no_fit_has_written_is_refused(change, message):
+    assert MemberCurve.from_json(CURVE).to_json() == CURVE
+    with pytest.raises(FormatError, match=message):
+        MemberCurve.from_json(CURVE | change)
+
+
 def test_a_summary_survives_json(detector):
     record = json.loads(json.dumps(detector.summary_.to_json()))
     assert Summary.from_json(record) == detector.summary_
@@ -151,6 +212,8 @@ def test_a_summary_survives_json(detector):
         ("lambda_weights", {"0": 1}, "no lists of theirs"),
         ("lambda_weights", [[0]], "no lists of theirs"),
         ("lambda_weights", [[0, "1"]], "no lists of theirs"),
+        ("curves", {}, "'curves' is no list"),
+        ("curves", [1], "a curve must be a record"),
     ],
 )
 def test_a_record_that_no_summary_has_written_is_refused(name, value, message):

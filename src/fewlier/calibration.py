@@ -1,16 +1,26 @@
 """Thresholds, probabilities and p-values, from the scores of normals that nothing else has seen."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Real
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize, special
 
 from fewlier.errors import UserError
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+ENOUGH_ANOMALIES = 20
+"""Held-back anomalies from which on probabilities are not called rough."""
+# Evidence grows with the score up to so many spreads of the normals, beyond it with its logarithm.
+_LINEAR = 3.0
+# The evidence curve rises, however little the labelled anomalies speak for it, and has an end.
+_SLOPES = (1e-3, 100.0)
 
 
 @final
@@ -31,6 +41,10 @@ class Calibration:
         What the p-values promise, in words.
     rule : str
         What the threshold stands for, in words.
+    anomaly_scores : array (k,)
+        Scores of labelled anomalies by members that did not train on them, ascending.
+    prior : float or None
+        Share of anomalies among the rows to come, where the user has stated it.
     """
 
     normal_scores: Floats
@@ -38,6 +52,8 @@ class Calibration:
     threshold: float
     guarantee: str
     rule: str = ""
+    anomaly_scores: Floats = field(default_factory=lambda: np.empty(0))
+    prior: float | None = None
 
     def at_false_alarm_rate(self, rate: float) -> "Calibration":
         """Move the threshold so that fresh normals exceed it with probability at most `rate`.
@@ -52,13 +68,64 @@ class Calibration:
         rule = f"false-alarm rate {rate:g}"
         if not math.isclose(stands_for, rate, rel_tol=0.05):
             rule = f"false-alarm rate {stands_for:.2g}; {rate:g} was asked for"
-        return replace(self, threshold=float(self.normal_scores[-above]), rule=rule)
+        threshold = float(self.normal_scores[-above])
+        return replace(self, threshold=threshold, rule=rule, prior=None)
 
     def at_contamination(self, share: float) -> "Calibration":
         """Move the threshold so that this share of the training rows lies above it."""
         check_share("contamination", share)
         threshold = float(np.quantile(self.training_scores, 1 - share))
-        return replace(self, threshold=threshold, rule=f"contamination {share:g}")
+        return replace(self, threshold=threshold, rule=f"contamination {share:g}", prior=share)
+
+    def at_costs(self, miss: float, alarm: float, share: float) -> "Calibration":
+        """Move the threshold to where a miss and a false alarm cost the same on average.
+
+        A row is flagged if P(anomaly | score) `miss` > P(normal | score) `alarm`, `share` being
+        that of anomalies among the rows to come.
+        """
+        if not len(self.anomaly_scores):
+            raise UserError(
+                "A threshold by cost must have labelled anomalies to compare with; this model "
+                "has none that were held back. Fit with two or more, or use 'false_alarm_rate'."
+            )
+        check_cost("cost_miss", miss)
+        check_cost("cost_alarm", alarm)
+        check_share("contamination", share)
+        ratio = math.log(alarm / miss) - float(special.logit(share))
+        rule = f"a miss costs {miss:g}, an alarm {alarm:g}; {share:.2g} of the rows are anomalies"
+        return replace(self, threshold=self._score_at(ratio), rule=rule, prior=share)
+
+    def at_discovery_rate(self, rate: float, counts: Ints) -> "Calibration":
+        """Move the threshold for one batch so that few of the rows above it are normal.
+
+        Benjamini & Hochberg (1995) on the conformal p-values, which keeps the expected share of
+        normal rows among the flagged ones at `rate` (Bates et al. 2023). Above the threshold are
+        the rows whose p-value is at most the largest p with p n / #{p-values <= p} <= rate; it is
+        infinite where there is none.
+
+        Parameters
+        ----------
+        rate : float
+            The false-discovery rate.
+        counts : array (m + 1,)
+            Rows of the batch by `rank`.
+        """
+        check_share("fdr", rate)
+        n_rows, m = int(counts.sum()), len(self.normal_scores)
+        p = (1 + m - np.arange(m + 1)) / (m + 1)
+        n_as_odd = np.cumsum(counts[::-1])[::-1]
+        kept = np.flatnonzero((counts > 0) & (p * n_rows <= rate * n_as_odd * (1 + 1e-12)))
+        threshold = float(self.normal_scores[kept[0] - 1]) if len(kept) else math.inf
+        rule = f"false-discovery rate {rate:g} among {n_rows} rows"
+        return replace(self, threshold=threshold, rule=rule, prior=None)
+
+    def rank(self, scores: Floats) -> Ints:
+        """Return how many of the held-back normals score lower, from 0 to m."""
+        return np.searchsorted(self.normal_scores, scores, side="left")
+
+    def counts(self, scores: Floats) -> Ints:
+        """Count the scores of each rank, shape (m + 1,)."""
+        return np.bincount(self.rank(scores), minlength=len(self.normal_scores) + 1)
 
     @property
     def smallest_rate(self) -> float:
@@ -67,19 +134,87 @@ class Calibration:
 
     def p_value(self, scores: Floats) -> Floats:
         """Return (1 + #{held-back normals with a score at least as high}) / (m + 1)."""
-        below = np.searchsorted(self.normal_scores, scores, side="left")
         n = len(self.normal_scores)
-        return (1 + n - below) / (n + 1)
+        return (1 + n - self.rank(scores)) / (n + 1)
 
     def probability(self, scores: Floats) -> Floats:
-        """Map scores to (0, 1), increasing, 1/2 at the threshold.
+        r"""Return P(anomaly | score), rising with the score.
 
-        The step is as wide as the upper half of the normals' scores. It orders rows and agrees
-        with the threshold; it is no frequency.
+        log odds = log prior odds + log ratio(score), the ratio being the evidence of a score for
+        an anomaly: a + b asinh((score - median of normals) / spread of normals), a logistic curve
+        fitted to the held-back normals and the held-back anomalies, both classes counting alike,
+        with Platt's (1999) targets: of k anomalies no score is more than (k + 1) / (k + 2)
+        certain. The prior is the stated share; without one it is that for which the threshold is
+        the point of even odds. Without held-back anomalies, the log odds are the distance from
+        the threshold, in units of the upper half of the normals' scores: an order, no frequency.
         """
-        width = self.normal_scores[-1] - np.median(self.normal_scores)
-        z = (scores - self.threshold) / max(float(width), 1e-9)
-        return 1 / (1 + np.exp(-np.clip(z, -700, 700)))
+        if not len(self.anomaly_scores):
+            width = self.normal_scores[-1] - np.median(self.normal_scores)
+            odds = (scores - self.threshold) / max(float(width), 1e-9)
+        elif self.prior is None:
+            odds = self._curve[1] * (self._place(scores) - self._place(np.array(self.threshold)))
+        else:
+            odds = special.logit(self.prior) + self._curve[0] + self._curve[1] * self._place(scores)
+        probability: Floats = special.expit(np.clip(odds, -700, 700))
+        return probability
+
+    @property
+    def meaning(self) -> str:
+        """What `probability` rests on, in words."""
+        return meaning(len(self.anomaly_scores), self.prior)
+
+    @cached_property
+    def _middle_and_spread(self) -> tuple[float, float]:
+        middle, high = np.quantile(self.normal_scores, (0.5, 0.95))
+        return float(middle), max(_LINEAR * float(high - middle), 1e-9)
+
+    def _place(self, scores: Floats) -> Floats:
+        """Return scores on the scale of normals, far ones growing only logarithmically."""
+        middle, spread = self._middle_and_spread
+        with np.errstate(over="ignore"):
+            distance = np.clip((scores - middle) / spread, -1e300, 1e300)
+        return np.arcsinh(distance)
+
+    def _score_at(self, log_ratio: float) -> float:
+        """Return the score whose evidence for an anomaly is this."""
+        (a, b), (middle, spread) = self._curve, self._middle_and_spread
+        return middle + spread * math.sinh(np.clip((log_ratio - a) / b, -600, 600))
+
+    @cached_property
+    def _curve(self) -> tuple[float, float]:
+        """Fit a and b of the evidence of a score; see `probability`."""
+        k, m = len(self.anomaly_scores), len(self.normal_scores)
+        x = self._place(np.concatenate([self.normal_scores, self.anomaly_scores]))
+        weight = np.repeat([0.5 / m, 0.5 / k], [m, k])
+        target = np.repeat([1 / (m + 2), (k + 1) / (k + 2)], [m, k])
+
+        def loss(ab: Floats) -> tuple[float, Floats]:
+            odds = ab[0] + ab[1] * x
+            cross_entropy = np.logaddexp(0, odds) - target * odds
+            slope = weight * (special.expit(odds) - target)
+            return float(weight @ cross_entropy), np.array([slope.sum(), slope @ x])
+
+        bounds = ((None, None), _SLOPES)
+        found = optimize.minimize(loss, (0.0, 1.0), jac=True, bounds=bounds, method="L-BFGS-B")
+        a, b = found.x
+        return float(a), float(b)
+
+
+def meaning(k: int, prior: float | None) -> str:
+    """Say what probabilities from k held-back anomalies and a stated share rest on."""
+    if not k:
+        return "an order of rows, no frequency: no labelled anomaly was held back"
+    share = "even odds at the threshold"
+    if prior is not None:
+        share = f"if {prior:.2g} of the rows are anomalies"
+    rough = "; rough, because they are few" if k < ENOUGH_ANOMALIES else ""
+    return f"from {k} labelled anomalies that were held back, {share}{rough}"
+
+
+def check_cost(name: str, value: float) -> None:
+    """Refuse a number that is no cost."""
+    if not isinstance(value, Real) or not 0 < value < math.inf:
+        raise UserError(f"{name!r} must be a positive number; got {value!r}.")
 
 
 def check_share(name: str, value: float) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FALSE_ALARM_RATE = 0.05
 N_SHOWN = 5
 LABEL = "malignant"
+NUMBER = "tumour"
 
 
 @final
@@ -59,8 +60,17 @@ def write_tables(split: Split, folder: Path) -> None:
             write(labelled.take(rows))
 
 
-def run(console: "Console", n_labels: int, seed: int) -> None:
-    """Fit with and without labels, compare, and show the most anomalous rows."""
+def test_rows(split: Split) -> pa.Table:
+    """Return the test rows with their labels, and with their numbers in the whole table."""
+    rows = split.table.append_column(LABEL, pa.array(split.labels)).take(split.test)
+    return rows.append_column(NUMBER, pa.array(split.test))
+
+
+def run(console: "Console", n_labels: int, seed: int) -> tuple[AnomalyDetector, Split]:
+    """Fit with and without labels, compare, and show the most anomalous rows.
+
+    Returns the detector that had labels, and its rows.
+    """
     split = breast_cancer(n_labels, seed)
     labels = split.labels[split.training]
     console.print(
@@ -85,6 +95,7 @@ def run(console: "Console", n_labels: int, seed: int) -> None:
         f"{FALSE_ALARM_RATE:.0%}).\n"
     )
     console.print(_most_anomalous(labelled, split))
+    return labelled, split
 
 
 def _fitted(split: Split, rows: npt.NDArray[np.int64], seed: int) -> AnomalyDetector:
@@ -98,8 +109,9 @@ def _most_anomalous(detector: AnomalyDetector, split: Split) -> Grid:
     grid = Grid(title=f"Most anomalous test rows (score in {detector.score_unit_})")
     for heading in ("row", "score", "truth", "columns that made it so"):
         grid.add_column(heading, justify="right" if heading == "score" else "left")
-    for row in np.argsort(-explanation.score)[:N_SHOWN]:
+    rows = np.argsort(-explanation.score)[:N_SHOWN].tolist()
+    for row, top in zip(rows, explanation.tops(rows), strict=True):
         truth = "malignant" if split.labels[split.test[row]] else "benign"
-        reasons = "\n".join(map(str, explanation.top(row)))
+        reasons = "\n".join(map(str, top))
         grid.add_row(str(split.test[row]), f"{explanation.score[row]:.1f}", truth, reasons)
     return grid

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fewlier.calibration import Calibration
+from fewlier.drift import Drift
 from fewlier.errors import FewlierWarning, UserError
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models, out_of_fold_scores
@@ -201,26 +202,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         on_epoch : callable
             Told after each epoch how many are done, and how many there are at most.
         """
-        started = time.perf_counter()
-        parameters = self.get_params(deep=False)
-        recipe = read_recipe(parameters)
-        seed = read_seed(self.random_state)
-        table = Table.of(X)
-        labels = read_labels(y, table.n_rows)
-        schema = read_schema(parameters, table)
-        training = schema.match(table), labels
-        if validation is None:
-            plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
-        else:
-            held = _read_validation(validation, schema)
-            plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
-        ((self.model_, self.history_),) = fit_models([plan], recipe, on_epoch)
-        self._plan = plan
-        self._memory = Memory.of(plan) if self.memory else None
-        _remember_columns(self, table.names, _has_names(X))
-        self.set_threshold(false_alarm_rate=self.false_alarm_rate)
-        seconds = time.perf_counter() - started
-        self.summary_ = summarise(self.model_, self.history_, labels, seconds, plan.notes)
+        _fit(self, X, y, validation, on_epoch)
         return self
 
     def update(self, X: object, y: object, *, on_epoch: OnEpoch = no_news) -> "AnomalyDetector":
@@ -248,15 +230,26 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Return `anomaly_score` minus `threshold_`: positive means anomaly."""
         return self.anomaly_score(X) - self.threshold_
 
-    def predict(self, X: object) -> npt.NDArray[np.int64]:
-        """Return 1 for rows that score above the threshold, else 0."""
-        return (self.decision_function(X) > 0).astype(np.int64)
+    def predict(self, X: object, *, fdr: float | None = None) -> npt.NDArray[np.int64]:
+        """Return 1 for rows that score above the threshold, else 0.
+
+        With `fdr`, a false-discovery rate, the threshold is that of this batch instead: as low as
+        it can be while at most this share of the rows above it is expected to be normal
+        (Benjamini & Hochberg 1995). Of n rows of which k are flagged it takes some n / (k fdr)
+        held-back normals.
+        """
+        score = self.anomaly_score(X)
+        threshold = self.threshold_ if fdr is None else _of_batch(self.model_, score, fdr)
+        return (score > threshold).astype(np.int64)
 
     def predict_proba(self, X: object) -> Floats:
-        """Return the scores squeezed into (0, 1), 1/2 at the threshold, shape (n, 2).
+        """Return the probability of each row being normal and being an anomaly, shape (n, 2).
 
-        The second column is that of anomalies. It orders rows as the score does; it is no
-        frequency: `p_value` is.
+        It rises with the score, and is as calibrated as the labels allow: the odds are those of
+        the held-back normals and the labelled anomalies that members did not train on, and of the
+        share of anomalies that `set_threshold` was given. Without a share, 1/2 is at the
+        threshold. With few labels it is cautious and rough; with fewer than two it orders rows,
+        and is no frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
         """
         probability = self._model().calibration.probability(self.anomaly_score(X))
         return np.column_stack([1 - probability, probability])
@@ -277,12 +270,27 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """
         return self._model().calibration.p_value(self.anomaly_score(X))
 
+    def drift(self, X: object) -> Drift | None:
+        """Return how rows as a whole differ from the training normals.
+
+        None for a model from a file that is older than this. `str()` of it names what differs.
+        """
+        model = self._model()
+        encoded = model.encode(self._table(X))
+        cells = model.reference.count(encoded) if model.reference else ()
+        return model.drift(model.calibration.counts(model.score(encoded)), cells)
+
     def explain(self, X: object) -> Explanation:
         """Return what each column adds to the score of each row; its `meaning` says how."""
         return explain(self._model(), self._table(X), self.score_unit_)
 
     def set_threshold(
-        self, *, false_alarm_rate: float | None = None, contamination: float | None = None
+        self,
+        *,
+        false_alarm_rate: float | None = None,
+        contamination: float | None = None,
+        cost_miss: float | None = None,
+        cost_alarm: float | None = None,
     ) -> "AnomalyDetector":
         """Move the threshold without refitting.
 
@@ -291,21 +299,27 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         false_alarm_rate : float
             Share of fresh normal rows that may score above it.
         contamination : float
-            Share of the training rows that should score above it.
+            Share of the training rows that should score above it; with costs, the share of
+            anomalies among the rows to come.
+        cost_miss, cost_alarm : float
+            What an anomaly below it and a normal row above it cost: rows are flagged where that
+            is cheaper by `predict_proba`. Without `contamination` the share of anomalies is that
+            of labelled anomalies among the training rows.
         """
-        model = self._model()
-        calibration = _moved(model.calibration, false_alarm_rate, contamination)
-        self.model_ = model.with_calibration(calibration)
-        if hasattr(self, "summary_"):
-            threshold, rule = calibration.threshold, calibration.rule
-            self.summary_ = replace(self.summary_, threshold=threshold, rule=rule)
+        costs = cost_miss, cost_alarm
+        if costs == (None, None):
+            calibration = _moved(self._model().calibration, false_alarm_rate, contamination)
+        else:
+            calibration = _by_cost(self, false_alarm_rate, contamination, costs)
+        _recalibrate(self, calibration)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
 
         Of the training rows it keeps those that `update` needs, unless ``memory=False``;
-        `history_` and a `random_state` that is no integer are not kept.
+        `history_`, but for the curves of `summary_`, and a `random_state` that is no integer are
+        not kept.
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
@@ -360,25 +374,22 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: object) -> Table:
         """Read rows to score; rows without column names are matched by position."""
-        table, is_named = Table.of(X), _has_names(X)
-        was_named = hasattr(self, "feature_names_in_")
-        if is_named and was_named:
-            return table
-        if is_named != was_named:
-            _warn_of_names(is_named)
-        return _by_position(table, self._model().encoder.schema.names)
+        return _matched(X, self._model(), hasattr(self, "feature_names_in_"))
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the detector to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        # The threshold keeps a false-alarm rate; on balanced classes that costs accuracy.
-        tags.classifier_tags.poor_score = True
-        tags.target_tags.required = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
+        return _described(super().__sklearn_tags__())
+
+
+def _described(tags: Tags) -> Tags:
+    tags.classifier_tags.multi_class = False
+    # The threshold keeps a false-alarm rate; on balanced classes that costs accuracy.
+    tags.classifier_tags.poor_score = True
+    tags.target_tags.required = False
+    tags.input_tags.allow_nan = True
+    tags.input_tags.categorical = True
+    tags.input_tags.string = True
+    return tags
 
 
 def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[np.int8]]:
@@ -420,8 +431,53 @@ def _by_position(table: Table, names: tuple[str, ...]) -> Table:
     return Table(dict(zip(names, table.cells.values(), strict=True)))
 
 
+def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
+    table, is_named = Table.of(X), _has_names(X)
+    if is_named and was_named:
+        return table
+    if is_named != was_named:
+        _warn_of_names(is_named)
+    return _by_position(table, model.encoder.schema.names)
+
+
+def _recalibrate(detector: AnomalyDetector, calibration: Calibration) -> None:
+    detector.model_ = detector._model().with_calibration(calibration)
+    if hasattr(detector, "summary_"):
+        threshold, rule = calibration.threshold, calibration.rule
+        detector.summary_ = replace(detector.summary_, threshold=threshold, rule=rule)
+
+
 def _has_names(X: object) -> bool:
     return hasattr(X, "columns") or hasattr(X, "column_names")
+
+
+def _fit(
+    detector: AnomalyDetector,
+    X: object,
+    y: object,
+    validation: tuple[object, object] | None,
+    on_epoch: OnEpoch,
+) -> None:
+    started = time.perf_counter()
+    parameters = detector.get_params(deep=False)
+    recipe = read_recipe(parameters)
+    seed = read_seed(detector.random_state)
+    table = Table.of(X)
+    labels = read_labels(y, table.n_rows)
+    schema = read_schema(parameters, table)
+    training = schema.match(table), labels
+    if validation is None:
+        plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
+    else:
+        held = _read_validation(validation, schema)
+        plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
+    ((detector.model_, detector.history_),) = fit_models([plan], recipe, on_epoch)
+    detector._plan = plan
+    detector._memory = Memory.of(plan) if detector.memory else None
+    _remember_columns(detector, table.names, _has_names(X))
+    detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
+    seconds = time.perf_counter() - started
+    detector.summary_ = summarise(detector.model_, detector.history_, labels, seconds, plan.notes)
 
 
 def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) -> None:
@@ -444,14 +500,51 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     before = detector.summary_
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
-    now = summarise(detector.model_, detector.history_, labels, seconds, plan.notes)
-    detector.summary_ = now.after(before)
+    facts = detector.model_, detector.history_, labels, seconds, plan.notes
+    detector.summary_ = summarise(*facts, first_epoch=0).after(before)
 
 
 def _warn_of_names(is_named: bool) -> None:
     state, was = ("has", "without") if is_named else ("does not have valid", "with")
     message = f"X {state} feature names, but AnomalyDetector was fitted {was} feature names"
-    warnings.warn(message, FewlierWarning, stacklevel=4)
+    warnings.warn(message, FewlierWarning, stacklevel=5)
+
+
+def _of_batch(model: FittedModel, scores: Floats, fdr: float) -> float:
+    """Return the threshold that keeps a false-discovery rate among these scores."""
+    calibration = model.calibration
+    moved = calibration.at_discovery_rate(fdr, calibration.counts(scores))
+    if fdr < calibration.smallest_rate:
+        warnings.warn(no_discovery(calibration, fdr), FewlierWarning, stacklevel=3)
+    return moved.threshold
+
+
+def no_discovery(calibration: Calibration, fdr: float) -> str:
+    """Say that so few held-back normals cannot vouch for a false-discovery rate."""
+    return (
+        f"A false-discovery rate of {fdr:g} needs at least {round(1 / fdr) - 1} held-back normal "
+        f"rows; there are {len(calibration.normal_scores)}, and no row can be flagged. Fit on "
+        "more normal rows or ask for a higher rate."
+    )
+
+
+def _by_cost(
+    detector: AnomalyDetector,
+    false_alarm_rate: float | None,
+    contamination: float | None,
+    costs: tuple[float | None, float | None],
+) -> Calibration:
+    miss, alarm = costs
+    if miss is None or alarm is None or false_alarm_rate is not None:
+        raise UserError(
+            "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
+            f"'false_alarm_rate'; got {miss!r}, {alarm!r} and {false_alarm_rate!r}. Give the two."
+        )
+    share = contamination
+    if share is None:
+        rows = detector.summary_
+        share = rows.n_anomaly / (rows.n_anomaly + rows.n_normal + rows.n_unlabelled)
+    return detector._model().calibration.at_costs(miss, alarm, share)
 
 
 def _moved(
@@ -465,6 +558,6 @@ def _moved(
     if contamination is not None and false_alarm_rate is None:
         return calibration.at_contamination(contamination)
     raise UserError(
-        "The threshold must be set by either 'false_alarm_rate' or 'contamination'; got "
-        f"{false_alarm_rate!r} and {contamination!r}. Give exactly one."
+        "The threshold must be set by either 'false_alarm_rate' or 'contamination', or by costs; "
+        f"got {false_alarm_rate!r} and {contamination!r}. Give exactly one."
     )

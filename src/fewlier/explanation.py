@@ -1,36 +1,89 @@
-"""Contributions per column: which columns made a row odd."""
+"""Contributions per column: which columns made a row odd, and what was expected of them."""
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from fewlier.expectation import Expectation, expected
 from fewlier.model import FittedModel
-from fewlier.table import Table
+from fewlier.table import Encoded, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# A likelier gap than this is told of a cell that has a value.
+_LIKELY = 0.5
 
 Floats = npt.NDArray[np.float64]
 
 
 class Reason(NamedTuple):
-    """What one column adds to the score of one row; `value` is None where the cell is missing."""
+    """What one column adds to the score of one row, and what was expected given the others.
+
+    `value` is None where the cell is missing. Of a number `expected` is the median, and
+    `expected_low` and `expected_high` are the ends of a range of 90 %; of a category
+    `expected_categories` has the likeliest with their probabilities; the others are None.
+    `expected_missing` is the probability of a missing cell.
+    """
 
     column: str
     value: float | str | None
     contribution: float
+    expected: float | None = None
+    expected_low: float | None = None
+    expected_high: float | None = None
+    expected_categories: dict[str, float] | None = None
+    expected_missing: float | None = None
 
     def __str__(self) -> str:
-        """Return the reason in words, such as ``visits = 912: +14.2``."""
-        return f"{self.column} {self._state}: {self.contribution:+.1f}"
+        """Return the reason in words, such as ``latency = 912, expected 12–40: +14.2``."""
+        expectation = self.expectation
+        expected = f", expected {expectation}" if expectation else ""
+        return f"{self.column} {self.state}{expected}: {self.contribution:+.1f}"
 
     @property
-    def _state(self) -> str:
+    def state(self) -> str:
+        """What the cell holds, in words, such as ``= 912`` or ``is missing``."""
         if self.value is None:
             return "is missing"
         return f"= {self.value}" if isinstance(self.value, str) else f"= {self.value:.5g}"
+
+    @property
+    def expectation(self) -> str:
+        """What was expected, in words; empty where nothing was."""
+        gap = self.expected_missing or 0.0
+        if self.value is not None and gap > _LIKELY:
+            return f"missing ({_percent(gap)})"
+        if self.expected_categories:
+            return ", ".join(
+                f"{name} ({_percent(p)})" for name, p in self.expected_categories.items()
+            )
+        if self.expected_low is None or self.expected_high is None:
+            return ""
+        return _range(self.expected_low, self.expected_high)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _range(low: float, high: float) -> str:
+    """Write a range with as many digits as its width asks for."""
+    width = high - low
+    if width <= 0:
+        return f"{low:.5g}"
+    decimals = 1 - math.floor(math.log10(width)) if math.isfinite(width) else 0
+    largest = max(abs(low), abs(high))
+    if largest >= 1e6 or decimals > 5:
+        texts = [f"{end:.5g}" for end in (low, high)]
+    else:
+        texts = [f"{round(end, decimals) + 0.0:.{max(decimals, 0)}f}" for end in (low, high)]
+    return (" to " if low < 0 else "–").join(dict.fromkeys(texts))
 
 
 @final
@@ -40,6 +93,7 @@ class Explanation:
 
     ``baseline + contributions.sum(1) + remainder`` equals ``score``. Contributions are centred on
     what normal rows get, so that a column that is always hard to predict does not look guilty.
+    What was expected is computed when it is asked for.
 
     Attributes
     ----------
@@ -62,10 +116,9 @@ class Explanation:
     table: Table
     contributions: Floats
     remainder: Floats
-    baseline: float
     unit: str
-    remainder_name: str
-    meaning: str
+    model: FittedModel
+    encoded: Encoded
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -73,17 +126,60 @@ class Explanation:
         return self.table.names
 
     @property
+    def baseline(self) -> float:
+        """The score that contributions start from."""
+        return self.model.baseline
+
+    @property
+    def remainder_name(self) -> str:
+        """What the remainder is."""
+        return self.model.density.remainder
+
+    @property
+    def meaning(self) -> str:
+        """What contributions and remainder mean with the density at hand."""
+        return self.model.density.meaning
+
+    @property
     def score(self) -> Floats:
         """The rows' anomaly scores, shape (n,)."""
         score: Floats = self.baseline + self.contributions.sum(1) + self.remainder
         return score
 
+    @cached_property
+    def expected(self) -> Expectation:
+        """What was expected of every cell given the others, row by row: n x D cells."""
+        rows, columns = np.divmod(np.arange(self.contributions.size), len(self.columns))
+        return expected(self.model, self.encoded, rows, columns)
+
     def top(self, row: int, n: int = 3) -> list[Reason]:
         """Return the n columns that add most to the score of one row, the largest first."""
-        order = np.argsort(-self.contributions[row], kind="stable")[:n]
+        return self.tops([row], n)[0]
+
+    def tops(self, rows: Sequence[int] | None = None, n: int = 3) -> list[list[Reason]]:
+        """Return the top n columns of some rows, or of all; much faster than row by row."""
+        chosen = np.arange(len(self.encoded)) if rows is None else np.asarray(rows, dtype=np.int64)
+        order = np.argsort(-self.contributions[chosen], axis=1, kind="stable")[:, :n]
+        width = order.shape[1]
+        if not order.size:
+            return [[] for _ in chosen]
+        found = expected(
+            self.model,
+            self.encoded.take(chosen),
+            np.repeat(np.arange(len(chosen)), width),
+            order.ravel(),
+        )
         return [
-            Reason(name, self._value(name, row), float(self.contributions[row, j]))
-            for j, name in ((int(j), self.columns[j]) for j in order)
+            [
+                Reason(
+                    self.columns[column],
+                    self._value(self.columns[column], row),
+                    float(self.contributions[row, column]),
+                    *found.at(line * width + place),
+                )
+                for place, column in enumerate(columns)
+            ]
+            for line, (row, columns) in enumerate(zip(chosen, order, strict=True))
         ]
 
     def _value(self, name: str, row: int) -> float | str | None:
@@ -93,44 +189,63 @@ class Explanation:
         return None if cell is None or np.isnan(cell) else float(cell)
 
     def to_arrow(self) -> "pa.Table":
-        """Return one line per row and column: row, column, value (as text) and contribution.
+        """Return one line per row and column: row, column, value (as text), contribution, expected.
 
-        A row whose score has a remainder has one more line, named `remainder_name`.
+        A row whose score has a remainder has one more line, named `remainder_name`. Expectations
+        are those of `Reason`, categories and probabilities in lists; null where there are none.
         """
         import pyarrow as pa
 
-        n, d = self.contributions.shape
-        names = [*self.columns, self.remainder_name]
-        contributions = np.column_stack([self.contributions, self.remainder])
-        values = [[self._text(name, row) for name in self.columns] + [None] for row in range(n)]
-        kept = np.ones((n, d + 1), dtype=bool)
-        kept[:, d] = self.remainder != 0
-        lines = np.flatnonzero(kept)
-        return pa.table(
-            {
-                "row": np.repeat(np.arange(n), d + 1)[lines],
-                "column": [names[line % (d + 1)] for line in lines],
-                "value": pa.array([values[line // (d + 1)][line % (d + 1)] for line in lines]),
-                "contribution": contributions.ravel()[lines],
-            }
-        )
+        lines = [
+            line
+            for row, reasons in enumerate(self._cells())
+            for line in (*({"row": row} | reason for reason in reasons), *self._rest(row))
+        ]
+        return pa.Table.from_pylist(lines, _arrow_schema())
+
+    def _cells(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield of each row a record per column."""
+        d = len(self.columns)
+        for row, contributions in enumerate(self.contributions.tolist()):
+            reasons = (
+                Reason(name, self._text(name, row), contribution, *self.expected.at(row * d + j))
+                for j, (name, contribution) in enumerate(
+                    zip(self.columns, contributions, strict=True)
+                )
+            )
+            yield [
+                reason._asdict() | {"expected_categories": _pairs(reason.expected_categories)}
+                for reason in reasons
+            ]
+
+    def _rest(self, row: int) -> list[dict[str, Any]]:
+        rest = float(self.remainder[row])
+        line = {"row": row, "column": self.remainder_name, "contribution": rest}
+        return [line] if rest else []
 
     def _text(self, name: str, row: int) -> str | None:
         value = self._value(name, row)
         return value if isinstance(value, str) or value is None else f"{value:g}"
 
 
+def _pairs(categories: dict[str, float] | None) -> list[dict[str, Any]] | None:
+    if categories is None:
+        return None
+    return [{"category": name, "probability": p} for name, p in categories.items()]
+
+
+def _arrow_schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    pair = pa.struct([("category", pa.string()), ("probability", pa.float64())])
+    types = {"row": pa.int64(), "column": pa.string(), "value": pa.string()}
+    types |= dict.fromkeys(Reason._fields[2:], pa.float64())
+    return pa.schema(types | {"expected_categories": pa.list_(pair)})
+
+
 def explain(model: FittedModel, table: Table, unit: str) -> Explanation:
     """Explain the scores of a table's rows."""
     matched = model.encoder.schema.match(table)
-    contributions, remainder = model.contributions(model.encoder.encode(matched))
-    density = model.density
-    return Explanation(
-        matched,
-        contributions,
-        remainder,
-        model.baseline,
-        unit,
-        density.remainder,
-        density.meaning,
-    )
+    encoded = model.encoder.encode(matched)
+    contributions, remainder = model.contributions(encoded)
+    return Explanation(matched, contributions, remainder, unit, model, encoded)

@@ -1,6 +1,7 @@
 """A detector on data files: fit, score, explain, evaluate; rows pass through in batches."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias, final
@@ -10,13 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from fewlier.calibration import Calibration, check_share
 from fewlier.detector import AnomalyDetector
+from fewlier.drift import Drift
 from fewlier.errors import UserError
 from fewlier.explanation import Explanation, explain
+from fewlier.model import FittedModel
 from fewlier.table import Encoded, Table
 from fewlier.table.columns import listed
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, label_values, read_labels
 from fewlier.table.reading import Batch, TableFile, naming
+from fewlier.table.waiting import waiting
 from fewlier.table.writing import Write
 from fewlier.training import OnEpoch, no_news
 
@@ -142,12 +147,16 @@ class ScoreReport:
 
     `outside` counts, by column, the cells that training never saw the like of: a category never
     met, a negative count. `passed_through` names the columns that the model does not know.
+    `threshold` is the model's own, or that of the file, infinite where no row can be above it.
+    `drift` is None where the model file is too old to tell.
     """
 
     n_rows: int
     n_above_threshold: int
+    threshold: float
     passed_through: tuple[str, ...]
     outside: dict[str, int]
+    drift: Drift | None
 
 
 def score_file(
@@ -156,34 +165,87 @@ def score_file(
     write: Write,
     *,
     typed: bool = False,
+    fdr: float | None = None,
     on_batch: OnBatch = _no_news,
 ) -> ScoreReport:
     """Write every row with its score, verdict, p-value and, for anomalies, reasons.
 
     Rows keep their order and all of their columns. `typed` gives the columns of a CSV file that
-    the model knows their types, for Parquet; otherwise cells are written as they were read.
+    the model knows their types, for Parquet; otherwise cells are written as they were read. With
+    `fdr` the threshold is that of the whole file (see `AnomalyDetector.predict`); its rows wait
+    in a temporary file until it is known.
     """
     _check_free(file)
-    schema = detector.model_.encoder.schema
-    n_rows = n_above = 0
-    n_outside = np.zeros(len(schema.names), dtype=np.int64)
-    for batch, table, encoded, scores in _scored(detector, file, on_batch):
-        is_anomaly = scores > detector.threshold_
-        columns = (
-            scores,
-            is_anomaly,
-            detector.model_.calibration.p_value(scores),
-            pa.array(_reasons(detector, table, is_anomaly), pa.string()),
-        )
-        rows = batch.typed(schema) if typed else batch.rows
-        for name, values in zip(ADDED, columns, strict=True):
-            rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
-        write(rows)
-        n_rows, n_above = n_rows + len(scores), n_above + int(is_anomaly.sum())
-        n_outside += encoded.outside.sum(0)
-    outside = {name: int(n) for name, n in zip(schema.names, n_outside, strict=True) if n}
+    schema, tally = detector.model_.encoder.schema, Tally(detector)
+    scored = tally.counted(scored_batches(detector, file, on_batch))
+    with ExitStack() as stack:
+        threshold, n_above = detector.threshold_, 0
+        if fdr is not None:
+            check_share("fdr", fdr)
+            again = stack.enter_context(waiting((batch, scores) for batch, _, scores in scored))
+            scored = ((batch, batch.table(schema), scores) for batch, scores in again)
+            threshold = tally.threshold(fdr)
+        for batch, table, scores in scored:
+            is_anomaly = scores > threshold
+            columns = (
+                scores,
+                is_anomaly,
+                detector.model_.calibration.p_value(scores),
+                pa.array(_reasons(detector, table, is_anomaly), pa.string()),
+            )
+            rows = batch.typed(schema) if typed else batch.rows
+            for name, values in zip(ADDED, columns, strict=True):
+                rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
+            write(rows)
+            n_above += int(is_anomaly.sum())
     passed_through = tuple(name for name in file.columns if name not in schema.names)
-    return ScoreReport(n_rows, n_above, passed_through, outside)
+    return ScoreReport(tally.n_rows, n_above, threshold, passed_through, tally.outside, tally.drift)
+
+
+@final
+class Tally:
+    """What is counted over all rows of a file while they are scored."""
+
+    def __init__(self, detector: AnomalyDetector) -> None:
+        self._model: FittedModel = detector.model_
+        self._names = self._model.encoder.schema.names
+        self._calibration: Calibration = self._model.calibration
+        self._reference = self._model.reference
+        counts = self._reference.counts if self._reference else ()
+        self._cells = [np.zeros_like(part) for part in counts]
+        self._ranks = self._calibration.counts(np.empty(0))
+        self._outside = np.zeros(len(self._names), dtype=np.int64)
+
+    def counted(
+        self, scored: Iterator[tuple[Batch, Table, Encoded, Floats]]
+    ) -> Iterator[tuple[Batch, Table, Floats]]:
+        """Pass rows on and count them."""
+        for batch, table, encoded, scores in scored:
+            self._ranks += self._calibration.counts(scores)
+            self._outside += encoded.outside.sum(0)
+            if self._reference is not None:
+                for total, new in zip(self._cells, self._reference.count(encoded), strict=True):
+                    total += new
+            yield batch, table, scores
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen."""
+        return int(self._ranks.sum())
+
+    @property
+    def outside(self) -> dict[str, int]:
+        """Cells that training never saw the like of, by column."""
+        return {name: int(n) for name, n in zip(self._names, self._outside, strict=True) if n}
+
+    @property
+    def drift(self) -> Drift | None:
+        """How the rows seen differ from the training normals."""
+        return self._model.drift(self._ranks, self._cells)
+
+    def threshold(self, fdr: float) -> float:
+        """Return the threshold that keeps a false-discovery rate among the rows seen."""
+        return self._calibration.at_discovery_rate(fdr, self._ranks).threshold
 
 
 def _check_free(file: TableFile) -> None:
@@ -195,9 +257,10 @@ def _check_free(file: TableFile) -> None:
         )
 
 
-def _scored(
+def scored_batches(
     detector: AnomalyDetector, file: TableFile, on_batch: OnBatch
 ) -> Iterator[tuple[Batch, Table, Encoded, Floats]]:
+    """Yield the batches of a file with their scores."""
     model = detector.model_
     for batch in file.batches():
         table = batch.table(model.encoder.schema)
@@ -213,8 +276,7 @@ def _reasons(
     reasons: list[str | None] = [None] * table.n_rows
     rows = np.flatnonzero(chosen)
     explanation = explain(detector.model_, table.take(rows), detector.score_unit_)
-    for number, row in enumerate(rows):
-        top = explanation.top(number, N_REASONS)
+    for row, top in zip(rows, explanation.tops(n=N_REASONS), strict=True):
         reasons[row] = "; ".join(str(reason) for reason in top if reason.contribution >= VISIBLE)
     return reasons
 
@@ -232,13 +294,14 @@ class TopRows:
         """Return one record per row, of JSON values."""
         scores = self.scores
         p_values = detector.model_.calibration.p_value(scores)
+        reasons = self.explanation.tops(n=n_reasons)
         return [
             {
                 "row": int(row),
                 "anomaly_score": float(scores[i]),
                 "is_anomaly": bool(scores[i] > detector.threshold_),
                 "p_value": float(p_values[i]),
-                "reasons": [r._asdict() for r in self.explanation.top(i, n_reasons)],
+                "reasons": [reason._asdict() for reason in reasons[i]],
             }
             for i, row in enumerate(self.rows)
         ]
@@ -254,7 +317,7 @@ def explain_file(
     best = np.empty(0)
     rows = np.empty(0, dtype=np.int64)
     table = Table({})
-    for batch, part, _, scores in _scored(detector, file, on_batch):
+    for batch, part, _, scores in scored_batches(detector, file, on_batch):
         table = table.followed_by(part) if len(rows) else part
         best = np.concatenate([best, scores])
         rows = np.concatenate([rows, batch.start + np.arange(len(scores))])
@@ -291,7 +354,9 @@ def evaluate_file(
 ) -> Evaluation:
     """Compare scores with labels."""
     label.check(file)
-    parts = [(s, label.values(batch)) for batch, _, _, s in _scored(detector, file, on_batch)]
+    parts = [
+        (s, label.values(batch)) for batch, _, _, s in scored_batches(detector, file, on_batch)
+    ]
     scores, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     labels = label.read(values, file)
     normal, anomaly = scores[labels == NORMAL], scores[labels == ANOMALY]

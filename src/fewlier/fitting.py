@@ -16,6 +16,7 @@ from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors, Rows
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
+from fewlier.drift import MAX_ROWS, Reference
 from fewlier.errors import UserError
 from fewlier.model import (
     FittedMember,
@@ -125,7 +126,19 @@ def fit_models(
     plan's conditionals (units and means), which shift log p but hardly rank rows.
     """
     members = [plan.members(recipe.lambdas) for plan in plans]
-    return fit_members(plans, _templates(plans, recipe), members, recipe, on_epoch)
+    fitted = fit_members(plans, _templates(plans, recipe), members, recipe, on_epoch)
+    return [
+        (replace(model, reference=_reference(plan)), history)
+        for plan, (model, history) in zip(plans, fitted, strict=True)
+    ]
+
+
+def _reference(plan: Plan) -> Reference:
+    """Count a sample of the normals of all roles."""
+    roles = [(f.normals, f.validation_normals, f.calibration) for f in plan.folds]
+    normals = np.unique(np.concatenate([rows for fold in roles for rows in fold]))
+    sample = np.random.default_rng(plan.seed).permutation(normals)[:MAX_ROWS]
+    return Reference.of(plan.encoder, plan.encoded.take(sample))
 
 
 def _templates(plans: Sequence[Plan], recipe: Recipe) -> list[Density]:
@@ -361,7 +374,20 @@ def _calibration(plan: Plan, model: FittedModel) -> Calibration:
         np.sort(model.score(plan.encoded.take(sample))),
         math.inf,
         plan.guarantee,
+        anomaly_scores=np.sort(_held_back_anomaly_scores(plan, model, kept)),
     )
+
+
+def _held_back_anomaly_scores(
+    plan: Plan, model: FittedModel, kept: Sequence[int]
+) -> npt.NDArray[np.float64]:
+    """Score the labelled anomalies by the members that did not train on them, where there are."""
+    folds = [plan.folds[fold] for fold in kept]
+    rows = np.unique(np.concatenate([[*f.anomalies, *f.validation_anomalies] for f in folds]))
+    rows = rows.astype(np.int64)
+    unseen = np.array([~np.isin(rows, fold.anomalies) for fold in folds])
+    rows, unseen = rows[unseen.any(0)], unseen[:, unseen.any(0)]
+    return _scores_by_folds(model, plan.encoded.take(rows), kept, list(unseen))
 
 
 def out_of_fold_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:

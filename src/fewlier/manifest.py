@@ -9,18 +9,21 @@ from fewlier.errors import FormatError
 from fewlier.table import Column, ColumnStats, Encoder, Kind
 from fewlier.table.columns import fields_of, is_finite_float
 
-FORMAT, VERSION = "fewlier", 2
+FORMAT, VERSION = "fewlier", 3
 N_PROBES = 3
+MAX_EDGES = 64
+"""Edges between the bins in which the training normals of a numeric column are counted."""
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
 _FIELDS = (
     *("format", "version", "versions", "encoder", "density", "selection"),
-    *("members", "calibration", "memory", "probes", "extra"),
+    *("members", "calibration", "memory", "reference", "probes", "extra"),
 )
 _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 _FLOWS = ("maf", "nsf")
 # Version 1 knew only MADE, which does not read these.
 _SINCE_2 = {"latent": 20, "n_samples": 10, "flow": "maf", "n_transforms": 3}
+_SINCE_3 = {"n_anomaly_scores": 0, "prior": None}
 _COUNTS = ("n_normal_scores", "n_training_scores")
 _LARGEST_INT = 2**31 - 1
 _ITEM_BYTES = {"F32": 4, "F64": 8, "I64": 8, "U8": 1}
@@ -38,20 +41,27 @@ def read_manifest(path: PathLike) -> Json:
 def manifest_of(archive: Archive) -> Json:
     """Return the manifest of an open model file, checked."""
     manifest = parse_json(archive.read(MANIFEST), "its manifest")
-    if manifest.get("version") == 1:
+    if manifest.get("version") in (1, 2):
         _complete(manifest)
     check_manifest(manifest)
     return manifest
 
 
 def _complete(manifest: Json) -> None:
-    """Add what files of version 1 do not say: MADE was the only density, and no row was kept."""
+    """Add what older files do not say.
+
+    In version 1 MADE was the only density, and no row was kept; until version 2 no labelled
+    anomaly stood behind probabilities, and drift was not told.
+    """
     if isinstance(manifest.get("density"), dict):
         manifest["density"] = _SINCE_2 | manifest["density"]
     for member in manifest["members"] if isinstance(manifest.get("members"), list) else ():
         if isinstance(member, dict):
             member.setdefault("lam", 0.0)
     manifest.setdefault("memory", None)
+    manifest.setdefault("reference", None)
+    if isinstance(manifest.get("calibration"), dict):
+        manifest["calibration"] = _SINCE_3 | manifest["calibration"]
 
 
 def check_manifest(manifest: Json) -> None:
@@ -75,6 +85,7 @@ def check_manifest(manifest: Json) -> None:
     require(n_layers(manifest) <= MAX_LAYERS, f"a row passes more than {MAX_LAYERS} layers.")
     _check_calibration(manifest["calibration"])
     _check_memory(manifest["memory"])
+    _check_reference(manifest["reference"], encoder)
     _check_probes(manifest["probes"], encoder)
 
 
@@ -99,6 +110,15 @@ def memory_layout(manifest: Json, encoder: Encoder) -> Layout:
         "memory.doubtful": ("U8", [n]),
         "memory.roles": ("U8", [n_folds, n]),
     }
+
+
+def reference_layout(manifest: Json) -> Layout:
+    """Return the type and shape of the counts of training normals, if a model has them."""
+    if manifest["reference"] is None:
+        return {}
+    n_edges, n_bins = (sum(manifest["reference"][name]) for name in ("n_edges", "n_bins"))
+    edges: Layout = {"reference.edges": ("F32", [n_edges])} if n_edges else {}
+    return edges | {"reference.counts": ("I64", [n_bins])}
 
 
 def bytes_of(layout: Layout) -> int:
@@ -154,18 +174,30 @@ def _check_members(members: object, selection: str) -> None:
 
 
 def _check_calibration(record: object) -> None:
-    threshold, guarantee, *counts = fields_of(
-        record, "its calibration", ("threshold", "guarantee", *_COUNTS)
-    )
+    names = ("threshold", "guarantee", "prior", "n_anomaly_scores", *_COUNTS)
+    threshold, guarantee, prior, n_anomalies, *counts = fields_of(record, "its calibration", names)
     require(is_finite_float(threshold), "its threshold is no finite number.")
     require(isinstance(guarantee, str), "its guarantee is no text.")
     require(all(_is_int(n, 1) for n in counts), "its calibration has no positive numbers of rows.")
+    require(_is_int(n_anomalies, 0), "its calibration has no number of anomalies.")
+    is_share = prior is None or (is_finite_float(prior) and 0 < prior < 1)
+    require(is_share, "its share of anomalies is none.")
 
 
 def _check_memory(record: object) -> None:
     if record is not None:
         counts = fields_of(record, "its memory", ("n_rows", "n_folds"))
         require(all(_is_int(n, 1) for n in counts), "its memory has no positive sizes.")
+
+
+def _check_reference(record: object, encoder: Encoder) -> None:
+    if record is None:
+        return
+    n_edges, n_bins = fields_of(record, "its reference", ("n_edges", "n_bins"))
+    for sizes in (n_edges, n_bins):
+        is_list = isinstance(sizes, list) and len(sizes) == encoder.n_columns
+        require(is_list and all(_is_int(n, 0) for n in sizes), "its reference has no sizes.")
+    require(max(n_edges) <= MAX_EDGES, "its reference has too many edges.")
 
 
 def _check_probes(record: object, encoder: Encoder) -> None:

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.func import functional_call
 
 from fewlier.calibration import Calibration
-from fewlier.conditionals.joint import Anchors, Rows, anchors, row_terms
+from fewlier.conditionals.joint import Anchors, Cells, Outlook, Rows, anchors, row_terms
 from fewlier.densities.base import Density, mean_over_passes
+from fewlier.drift import Drift, Reference, compare
 from fewlier.errors import UserError
 from fewlier.nn import denormals_as_zero
 from fewlier.selection import Selection
@@ -25,6 +26,7 @@ from fewlier.training import Parameters
 CHUNK = {"cpu": 1024, "cuda": 8192}
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 @final
@@ -133,6 +135,7 @@ class FittedModel:
     members: tuple[FittedMember, ...]
     selection: Selection
     calibration: Calibration
+    reference: Reference | None = None
 
     @property
     def passes_per_row(self) -> int:
@@ -178,6 +181,32 @@ class FittedModel:
         parts = np.concatenate(found)
         return parts[:, :-1], parts[:, -1]
 
+    def outlook(self, encoded: Encoded, rows: Ints, columns: Ints) -> Outlook:
+        """Return what was expected of m cells, given by the numbers of their rows and columns.
+
+        By the member that costs normal rows least, alone: those of a large lambda rank rows at
+        the expense of likelihood, and expect anything. The mean over the passes that know most of
+        a column.
+        """
+        member = min(self.members, key=lambda member: float(member.centre.sum()))
+        cells = Cells(torch.from_numpy(rows), torch.from_numpy(columns))
+        informed = self.density.informed
+        total = self.density.joint.no_outlook(len(rows))
+        for number, (chunk, _) in enumerate(self._chunks(encoded)):
+            size = len(chunk.targets)
+            is_here = cells.rows // size == number
+            for index in range(self.density.n_passes):
+                lines = (is_here & informed[index, cells.columns]).nonzero().squeeze(-1)
+                if not len(lines):
+                    continue
+                some = Cells(cells.rows[lines] % size, cells.columns[lines])
+                with torch.no_grad(), denormals_as_zero():
+                    part = functional_call(self.density, member.parameters, (chunk, index, some))
+                share = 1 / informed.sum(0).double()[some.columns]
+                for sums, values in zip(total, part, strict=True):
+                    sums[lines] += share.reshape(-1, *[1] * (values.ndim - 1)) * values
+        return total
+
     def log_density(self, encoded: Encoded) -> Floats:
         """Return log sum_m weight_m p_m(x), each p_m the mean of its passes' densities."""
         if not self.density.is_probabilistic:
@@ -197,6 +226,14 @@ class FittedModel:
             )
             parts.append(torch.logsumexp(log_p + log_weight, -1)[:n].numpy())
         return np.concatenate(parts)
+
+    def drift(self, ranks: Ints, cells: Sequence[Ints]) -> Drift | None:
+        """Compare rows, counted by the rank of their scores and by bin, with the normals."""
+        if self.reference is None:
+            return None
+        normals = self.calibration.counts(self.calibration.normal_scores), self.reference.counts
+        names = self.encoder.schema.names
+        return compare(names, normals, (ranks, cells), self.reference)
 
     def with_calibration(self, calibration: Calibration) -> "FittedModel":
         """Return the same model with another threshold."""

@@ -25,6 +25,7 @@ from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density
+from fewlier.drift import Reference
 from fewlier.errors import FormatError, UserError
 from fewlier.manifest import (
     FORMAT,
@@ -36,6 +37,7 @@ from fewlier.manifest import (
     memory_layout,
     n_layers,
     probe_rows,
+    reference_layout,
 )
 from fewlier.memory import Memory
 from fewlier.model import FittedMember, FittedModel
@@ -45,6 +47,7 @@ PROBE_TOLERANCE = 1e-4
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
+_SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 # safetensors names each tensor once, with its type, shape and place.
 _HEADER_BYTES_PER_TENSOR = 1024
@@ -92,8 +95,11 @@ def save_model(
             "guarantee": model.calibration.guarantee,
             "n_normal_scores": len(model.calibration.normal_scores),
             "n_training_scores": len(model.calibration.training_scores),
+            "n_anomaly_scores": len(model.calibration.anomaly_scores),
+            "prior": model.calibration.prior and float(model.calibration.prior),
         },
         "memory": memory and {"n_rows": len(memory), "n_folds": len(memory.roles)},
+        "reference": model.reference and model.reference.sizes,
         "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
         "extra": extra,
     }
@@ -103,6 +109,8 @@ def save_model(
             f"orderings or masks, and hidden layers; got {n_layers(manifest)}. Fit with fewer."
         )
     arrays = _arrays(model) | (_memory_arrays(memory) if memory else {})
+    if model.reference is not None:
+        arrays |= model.reference.arrays
     write_archive(path, manifest, safetensors.numpy.save(arrays))
 
 
@@ -127,6 +135,7 @@ def load_model(
         )
         density = _template(manifest["density"], encoder)
         layout = _layout(manifest, density, encoder.n_columns) | memory_layout(manifest, encoder)
+        layout |= reference_layout(manifest)
         arrays = _read_arrays(archive, layout)
         _check_values(arrays)
         model = _built(manifest, encoder, density, arrays, torch.device(device))
@@ -161,8 +170,9 @@ def _arrays(model: FittedModel) -> Arrays:
     """Name every tensor of a model."""
     tensors = {f"density.{name}": value for name, value in _buffers(model.density).items()}
     arrays: Arrays = {
-        "calibration.normal_scores": model.calibration.normal_scores,
-        "calibration.training_scores": model.calibration.training_scores,
+        f"calibration.{name}": getattr(model.calibration, name)
+        for name in _SCORES
+        if len(getattr(model.calibration, name))
     }
     for index, member in enumerate(model.members):
         prefix = f"member.{index}"
@@ -214,8 +224,9 @@ def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:
     """Return the type and shape that every tensor of the file must have."""
     calibration = manifest["calibration"]
     layout = {f"density.{name}": _spec(tensor) for name, tensor in _buffers(density).items()}
-    for name in ("normal_scores", "training_scores"):
-        layout[f"calibration.{name}"] = ("F64", [calibration[f"n_{name}"]])
+    for name in _SCORES:
+        if calibration[f"n_{name}"]:
+            layout[f"calibration.{name}"] = ("F64", [calibration[f"n_{name}"]])
     for index in range(len(manifest["members"])):
         prefix = f"member.{index}"
         for name, parameter in density.named_parameters():
@@ -291,13 +302,20 @@ def _built(
     )
     density.load_state_dict(_under("density.", tensors) | members[0].parameters)
     density.check_structure()
+    normal, training, anomaly = (
+        arrays.get(f"calibration.{name}", np.empty(0)).astype(np.float64) for name in _SCORES
+    )
     calibration = Calibration(
-        arrays["calibration.normal_scores"].astype(np.float64),
-        arrays["calibration.training_scores"].astype(np.float64),
+        normal,
+        training,
         manifest["calibration"]["threshold"],
         manifest["calibration"]["guarantee"],
+        anomaly_scores=anomaly,
+        prior=manifest["calibration"]["prior"],
     )
-    return FittedModel(encoder, density.to(device), members, manifest["selection"], calibration)
+    reference = Reference.read(manifest["reference"], arrays, encoder)
+    selection = manifest["selection"]
+    return FittedModel(encoder, density.to(device), members, selection, calibration, reference)
 
 
 def _memory_arrays(memory: Memory) -> Arrays:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from fewlier.archive import require
+from fewlier.curves import MemberCurve, curves_of
 from fewlier.table.columns import fields_of, is_finite_float
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 
@@ -43,6 +44,8 @@ class Summary:
         How long the fit took.
     notes : tuple of str
         What the fit decided or could not do.
+    curves : tuple of MemberCurve
+        Validation curve of every member; none in model files older than these.
     """
 
     n_normal: int
@@ -58,6 +61,7 @@ class Summary:
     seconds: float
     notes: tuple[str, ...]
     rule: str = ""
+    curves: tuple[MemberCurve, ...] = ()
 
     def __str__(self) -> str:
         """Return one line per fact."""
@@ -83,13 +87,15 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; the weights as pairs, because lambdas are numbers."""
         weights = [[lam, weight] for lam, weight in self.lambda_weights.items()]
-        return asdict(self) | {"lambda_weights": weights, "notes": list(self.notes)}
+        curves = [curve.to_json() for curve in self.curves]
+        lists = {"lambda_weights": weights, "notes": list(self.notes), "curves": curves}
+        return asdict(self) | lists
 
     @classmethod
     def from_json(cls, record: object) -> "Summary":
         """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
-        if isinstance(record, dict):  # files may be older than the rule
-            record = {"rule": ""} | record
+        if isinstance(record, dict):  # files may be older than the rule and the curves
+            record = {"rule": "", "curves": []} | record
         names = [field.name for field in fields(cls)]
         values = dict(zip(names, fields_of(record, "its summary", names), strict=True))
         for name in _COUNTS:
@@ -104,7 +110,10 @@ class Summary:
         is_notes = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
         is_weights = isinstance(weights, list) and all(map(_is_pair, weights))
         require(is_notes and is_weights, "its notes or weights are no lists of theirs.")
-        return cls(**values | {"notes": tuple(notes), "lambda_weights": dict(weights)})
+        require(isinstance(values["curves"], list), "'curves' is no list.")
+        curves = tuple(map(MemberCurve.from_json, values["curves"]))
+        lists = {"notes": tuple(notes), "lambda_weights": dict(weights), "curves": curves}
+        return cls(**values | lists)
 
 
 def is_texts(value: object) -> bool:
@@ -133,8 +142,10 @@ def summarise(
     labels: np.ndarray,
     seconds: float,
     notes: Sequence[str],
+    *,
+    first_epoch: int = 1,
 ) -> Summary:
-    """Gather what a fit did."""
+    """Gather what a fit did; `first_epoch` is the number of the first that was judged."""
     kept = [line for line in history if line.weight]
     weights: dict[float, float] = {}
     for line in history:
@@ -153,6 +164,7 @@ def summarise(
         seconds=seconds,
         rule=model.calibration.rule,
         notes=(*_distrust(kept, int((labels == UNLABELLED).sum())), *notes, *_diverged(history)),
+        curves=curves_of(history, first_epoch),
     )
 
 

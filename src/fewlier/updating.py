@@ -26,7 +26,7 @@ def update_model(
     ]
     quick = replace(recipe, settings=settings)
     ((fitted, history),) = fit_members([plan], [model.density], [members], quick, on_epoch)
-    return fitted, history
+    return replace(fitted, reference=model.reference), history
 
 
 def _nearest(model: FittedModel, fold: int, lam: float) -> FittedMember:

@@ -19,8 +19,8 @@ EXAMPLES = {name: command.epilog for name, command in COMMANDS.items()}
 
 
 @pytest.mark.slow
-def test_the_demo_compares_fits_with_and_without_labels_and_gives_reasons():
-    done = run("demo")
+def test_the_demo_compares_fits_with_and_without_labels_and_gives_reasons(tmp_path):
+    done = run("demo", env=os.environ | {"TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     shown = plain(done.stdout)
     assert "Training: 286 benign (normal) and 6 malignant (anomalous)" in shown
@@ -29,13 +29,16 @@ def test_the_demo_compares_fits_with_and_without_labels_and_gives_reasons():
     assert float(with_labels) >= 0.9
     assert float(with_labels) >= float(without_labels)
     assert "rows 286 normal, 6 anomalous, 0 unlabelled" in shown
-    rows = shown.split("Most anomalous test rows")[1]
+    (page,) = tmp_path.glob("fewlier-demo-*/report.html")
+    rows, end = shown.split("Most anomalous test rows")[1].split("The same as a page")
+    assert str(page) in end
     assert len(re.findall(r"\d+ │ +\d+\.\d │ malignant", rows)) >= demo.N_SHOWN - 1
-    assert len(re.findall(r" = [\d.]+: \+\d", rows)) == demo.N_SHOWN * 3
+    assert len(re.findall(r" = [\d.]+, expected \S+: \+\d", rows)) == demo.N_SHOWN * 3
 
 
 @pytest.fixture
-def quick_demo(monkeypatch):
+def quick_demo(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # where the report goes
     quick = partial(AnomalyDetector, hidden=(8,), n_orderings=2, n_masks=2, max_epochs=2)
     monkeypatch.setattr(demo, "AnomalyDetector", quick)
 
@@ -44,7 +47,7 @@ def quick_demo(monkeypatch):
 def test_the_demo_takes_the_number_of_labels_and_a_seed():
     def shown(seed):
         result = CliRunner().invoke(cli.app, ["demo", "--labels", "9", "--random-state", str(seed)])
-        return re.sub(r"time \d+\.\d s", "", plain(result.stdout))
+        return re.sub(r"time \d+\.\d s|in a browser: .*", "", plain(result.stdout))
 
     first = shown(1)
     assert "286 benign (normal) and 9 malignant" in first
@@ -104,6 +107,7 @@ def test_help_is_shown_without_importing_torch(arguments):
         "update a.fewlier absent.csv --label b",
         "score absent.csv -m a.fewlier",
         "inspect absent.fewlier",
+        "report absent.csv -m a.fewlier -o a.html",
     ],
 )
 def test_a_wrong_path_is_told_without_importing_torch(arguments):
@@ -129,12 +133,13 @@ def test_the_examples_run_in_order_in_one_folder(fewlier, folder, tmp_path, monk
     for seed, name in enumerate(["train.csv", "new.csv", "test.csv", "more.csv"]):
         rows = payments(200, seed).drop(columns="id")
         (rows.drop(columns="fraud") if name == "new.csv" else rows).to_csv(name, index=False)
+    written = ("fraud.fewlier", "scored.csv", "report.html")
     for name, example in EXAMPLES.items():
-        before = folder("fraud.fewlier", "scored.csv")
+        before = folder(*written)
         done = fewlier(*example.removeprefix("Example: fewlier ").split())
         assert done.code == 0, (name, done.err)
-        assert folder("fraud.fewlier", "scored.csv") == before
-    assert {"fraud.fewlier", "scored.csv"} <= set(folder())
+        assert folder(*written) == before
+    assert set(written) <= set(folder())
 
 
 def test_the_shell_completes_commands():
@@ -177,6 +182,7 @@ def test_it_shows_the_script_for_completion(shell, fewlier, monkeypatch):
         ["reproduce", "--splits", "0"],
         ["reproduce", "--anomalies", "x"],
         ["reproduce", "--workers", "0"],
+        ["report", "a.csv", "-m", "b"],
     ],
     ids=" ".join,
 )

@@ -27,18 +27,26 @@ def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
     assert facts["summary"] == loaded.summary_.to_json()
     kept = loaded._memory
     assert facts["memory"] == {"n_rows": 200, "bytes": kept.n_bytes} != {"n_rows": 200, "bytes": 0}
-    assert {"format_version", "density", "n_held_back", "guarantee"} <= set(facts)
+    assert {
+        "format_version",
+        "density",
+        "n_held_back",
+        "guarantee",
+        "prior",
+        "n_held_back_anomalies",
+    } <= set(facts)
 
 
 def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
     shown = plain(fewlier("inspect", model).out.decode())
     for words in (
-        f"model {model}, 0.0 MB, format 2",
+        f"model {model}, 0.0 MB, format 3",
         f"written by fewlier {__version__}, torch ",
         "density made, hidden units [16]",
         "members, selection average",
         "rows 150 normal, 10 anomalous, 40 unlabelled",
         "p-values from ",
+        "probability from 10 labelled anomalies that were held back, even odds at the threshold; ",
         "memory 200 rows kept for `fewlier update`, 0.0 MB",
         "city category category Bern, Oslo, Rome",
     ):

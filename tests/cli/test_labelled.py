@@ -115,6 +115,20 @@ def test_a_threshold_is_moved_in_place(model, fewlier):
     }
 
 
+def test_a_threshold_is_moved_by_costs(model, fewlier):
+    done = fewlier("threshold", model, "--cost-miss", 100, "--cost-alarm", 1)
+    rule = r"a miss costs 100, an alarm 1; 0.05 of the rows are anomalies"
+    assert re.fullmatch(
+        rf"threshold \S+ -> \S+ standard units \({rule}\), in {model}\n", done.out.decode()
+    )
+    shown = plain(fewlier("inspect", model).out.decode())
+    assert rule in shown
+    assert "probability from 10 labelled anomalies that were held back, if 0.05 of" in shown
+    options = ["--cost-miss", 1, "--cost-alarm", 1, "--contamination", 0.2]
+    assert fewlier("threshold", model, *options).code == 0
+    assert AnomalyDetector.load(model).model_.calibration.prior == 0.2
+
+
 def test_a_threshold_is_moved_into_another_file(model, fewlier, tmp_path):
     content = model.read_bytes()
     done = fewlier("threshold", model, "--contamination", 0.4, "-o", tmp_path / "new.fewlier")
@@ -132,6 +146,8 @@ def test_a_threshold_is_moved_into_another_file(model, fewlier, tmp_path):
     ("options", "message"),
     [
         ([], "--false-alarm-rate"),
+        (["--cost-miss", 5], "'cost_alarm'"),
+        (["--cost-miss", 5, "--cost-alarm", -1], "'cost_alarm' must be a positive number"),
         (["--false-alarm-rate", 0.1, "--contamination", 0.1], "contamination"),
         (["--false-alarm-rate", 2], "2"),
         (["--false-alarm-rate", 0.1, "-o", "absent/m.fewlier"], "absent/m.fewlier"),

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -102,7 +103,9 @@ def test_anomalies_have_reasons_and_other_rows_none(table, model, fewlier):
         reasons = row["reason"].split("; ") if row["reason"] else []
         assert bool(reasons) == (row["is_anomaly"] == "true")
         assert all(
-            re.fullmatch(r"(amount|visits|city) (= \S+|is missing): \+\d+\.\d", reason)
+            re.fullmatch(
+                r"(amount|visits|city) (= \S+|is missing), expected [^;:]+: \+\d+\.\d", reason
+            )
             for reason in reasons
         )
     fraud = [row["reason"] for row in out if row["fraud"] == "1.0"]
@@ -173,11 +176,78 @@ def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
         "n_rows": N,
         "n_above_threshold": out.read_text().count(",true,"),
         "threshold": loaded.threshold_,
+        "fdr": None,
         "unit": loaded.score_unit_,
         "passed_through": ["id", "fraud"],
         "outside": {"visits": 1},
+        "drift": loaded.drift(ROWS[FEATURES]).to_json(),
     }
     assert done.err.endswith("fewlier: note: not columns of the model, passed through: id, fraud.")
+
+
+@pytest.mark.parametrize("source", ["file", "pipe", "parquet"])
+def test_a_false_discovery_rate_is_that_of_the_whole_file(
+    source, table, model, fewlier, tmp_path, monkeypatch
+):
+    loaded, out = AnomalyDetector.load(model), tmp_path / "out.parquet"
+    (tmp_path / "new.parquet").write_bytes(parquet())
+    name = {"file": table, "pipe": "-", "parquet": tmp_path / "new.parquet"}[source]
+    expected = loaded.predict(ROWS[FEATURES], fdr=0.9)
+    assert 0 < expected.sum() < N
+    for batch in (None, 2000):
+        if batch:
+            monkeypatch.setattr(reading, "_BLOCK_BYTES", batch)
+            monkeypatch.setattr(reading, "_BATCH_ROWS", 31)
+        options = ["-m", model, "-o", out, "--fdr", 0.9]
+        done = fewlier("score", name, *options, stdin=text().encode())
+        assert done.code == 0, done.err
+        assert "standard units, at a false-discovery rate of 0.9." in done.err
+        rows = pq.read_table(out).to_pydict()
+        assert rows["is_anomaly"] == (expected == 1).tolist()
+        assert rows["id"] == ROWS["id"].tolist()
+        assert [reason is not None for reason in rows["reason"]] == rows["is_anomaly"]
+    found = json.loads(fewlier("score", table, *options, "--json").out)
+    assert found["fdr"] == 0.9
+    assert found["n_above_threshold"] == expected.sum()
+
+
+def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, fewlier, tmp_path):
+    options = ["score", table, "-m", model, "-o", tmp_path / "out.csv", "--fdr", 0.001]
+    done = fewlier(*options, "--json")
+    assert "warning: A false-discovery rate of 0.001 needs at least 999 held-back" in done.err
+    found = json.loads(done.out)
+    assert (found["n_above_threshold"], found["threshold"]) == (0, None)
+    done = fewlier("score", table, "-m", model, "--fdr", 3)
+    assert (done.code, done.out) == (2, b"")
+    assert "'fdr' must be a share between 0 and 1; got 3.0" in done.err
+
+
+def test_score_warns_of_rows_that_no_longer_look_like_training(
+    model, fewlier, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    stale = ROWS.assign(amount=ROWS["amount"] + 15)
+    options = ["score", "-", "-m", model, "-o", tmp_path / "out.csv"]
+    done = fewlier(*options, stdin=stale.to_csv(index=False).encode())
+    assert re.search(
+        r"warning: 150 rows no longer look like the training normals: .*values of amount "
+        r"\(0\.\d\d\).*\. Check the data, or fit again\.",
+        done.err,
+    )
+    found = json.loads(fewlier(*options, "--json", stdin=stale.to_csv(index=False).encode()).out)
+    assert found["drift"]["columns"] == ["amount"]
+    loaded = AnomalyDetector.load(model)
+    assert found["drift"] == json.loads(json.dumps(loaded.drift(stale[FEATURES]).to_json()))
+
+
+def test_score_with_an_older_model_says_nothing_of_drift(fewlier, tmp_path):
+    golden = Path(__file__).parents[1] / "golden"
+    rows = pd.DataFrame(json.loads((golden / "version_2.json").read_text("utf-8"))["rows"])
+    options = ["score", "-", "-m", golden / "version_2.fewlier", "-o", tmp_path / "out.csv"]
+    content = pd.concat([rows.assign(age=1000.0)] * 50).to_csv(index=False)
+    done = fewlier(*options, "--json", stdin=content.encode())
+    assert json.loads(done.out)["drift"] is None
+    assert "warning" not in done.err
 
 
 def test_score_says_in_words_what_it_did(model, fewlier):
@@ -212,6 +282,8 @@ def test_explain_gives_the_oddest_rows_first(table, expected, model, fewlier):
         assert [reason["column"] for reason in record["reasons"]] == [r.column for r in reasons]
         for reason, r in zip(record["reasons"], reasons, strict=True):
             assert reason["contribution"] == pytest.approx(r.contribution)
+            assert reason["expected"] == pytest.approx(r.expected)
+            assert reason["expected_categories"] == pytest.approx(r.expected_categories)
 
 
 def test_explain_shows_rows_in_a_grid(table, model, fewlier):

@@ -104,6 +104,24 @@ def test_a_stopped_score_says_so_and_leaves_what_was_there(number, code, model, 
     assert folder() == before
 
 
+def test_a_stopped_report_says_so_and_leaves_what_was_there(model, tmp_path, folder):
+    (tmp_path / "old.html").write_bytes(b"old")
+    before = folder()
+    small_blocks = "from fewlier.table import reading; reading._BLOCK_BYTES = 1000\n"
+    small_blocks += "reading._HEAD_BYTES = 1000\n"
+    process = started(
+        *("report", "-", "-m", model, "-o", tmp_path / "old.html"), driver=small_blocks + DRIVER
+    )
+    process.stdin.write(TEXT)
+    process.stdin.flush()  # and not closed: there may be more to come
+    line_with(b"reporting:", process)
+    returned, out, err = ended(process, signal.SIGINT)
+    assert (returned, out) == (130, b"")
+    assert "Traceback" not in err
+    assert "no report was written" in err.splitlines()[-1]
+    assert folder() == before
+
+
 @each_stop
 def test_a_command_that_is_stopped_while_it_waits_for_input_ends_quietly(number, code, tmp_path):
     waiting = "import sys\nsys.stderr.write('ready\\n')\n" + DRIVER

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from fewlier.conditionals import CONDITIONALS
-from fewlier.conditionals.base import Traits
+from fewlier.conditionals.base import LevelConditional, NumberConditional, Traits
 from fewlier.table import Kind
 
 N_COMPONENTS = 2
@@ -235,6 +235,80 @@ def test_probabilities_sum_to_one(name, seed):
     phi = random_phi(conditional, seed=seed, scale=0.7).expand(len(x), -1, -1)
     mass = torch.tensor(weights) @ conditional.log_prob(phi, x).exp()
     torch.testing.assert_close(mass, torch.ones_like(mass), rtol=0, atol=1e-6)
+
+
+NUMBERS = [name for name, cls in CONDITIONALS.items() if issubclass(cls, NumberConditional)]
+LEVELLED = [name for name, cls in CONDITIONALS.items() if issubclass(cls, LevelConditional)]
+
+
+def test_a_conditional_has_either_quantiles_or_levels():
+    assert sorted(NUMBERS + LEVELLED) == sorted(CONDITIONALS)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@given(seed=seeds, share=st.sampled_from([0.01, 0.05, 0.5, 0.95, 0.99]))
+@examples(max_examples=10)
+def test_a_quantile_is_the_least_value_below_which_its_share_lies(name, seed, share):
+    conditional = build(name)
+    points, weights = CASES[name].measure()
+    phi = random_phi(conditional, seed=seed, scale=0.7)
+    mass = weights[:, None] * np.exp(
+        CASES[name].log_prob(phi.numpy(), column_by_column(points).numpy())
+    )
+    quantile = conditional.quantile(phi, share).numpy()
+    for d in range(D):
+        error = 1e-6 + 1e-3 * abs(quantile[d])  # the grid of the integral is no finer
+        at_most, below = (mass[points <= quantile[d] + sign * error, d].sum() for sign in (1, -1))
+        assert below - 0.01 <= share <= at_most + 0.01
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+def test_quantiles_agree_with_scipy(share):
+    phi = random_phi(build("poisson"), 5)
+    rate = np.maximum(MEANS, 1e-3) * np.exp(bounded(phi[:, 0].numpy(), 15))
+    np.testing.assert_array_equal(
+        build("poisson").quantile(phi, share), stats.poisson.ppf(share, rate)
+    )
+    phi = random_phi(build("gaussian_mixture"), 5)
+    phi[:, :N_COMPONENTS] = torch.tensor([50.0, -50.0])[:, None]  # only one component counts
+    mu, width = phi[:, N_COMPONENTS].numpy(), phi[:, 2 * N_COMPONENTS].numpy()
+    expected = stats.norm.ppf(share, mu, 0.2 * np.exp(bounded(width, np.log(200))))
+    np.testing.assert_allclose(build("gaussian_mixture").quantile(phi, share), expected, rtol=1e-9)
+    zero, log_shape, log_mean = phi = random_phi(build("gamma"))
+    shape = np.exp(bounded(log_shape.numpy(), np.log(50)))
+    scale = np.where(np.array(MEANS) > 0, MEANS, 1) * np.exp(bounded(log_mean.numpy(), 15)) / shape
+    at_zero = special.expit(zero.numpy())
+    above = np.maximum((share - at_zero) / (1 - at_zero), 0)
+    expected = stats.gamma.ppf(above, shape, scale=scale)
+    np.testing.assert_allclose(build("gamma").quantile(phi, share), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", LEVELLED)
+@given(seed=seeds)
+@examples(max_examples=10)
+def test_the_probabilities_of_codes_are_those_that_log_prob_gives_them(name, seed):
+    conditional = build(name)
+    phi = random_phi(conditional, seed=seed)
+    found = conditional.probabilities(phi)
+    n_levels = LEVELS if name == "categorical" else [2] * D
+    for d, n in enumerate(n_levels):
+        x = column_by_column(np.arange(float(n)))
+        mass = conditional.log_prob(phi.expand(n, -1, -1), x).exp()[:, d]
+        torch.testing.assert_close(found[:n, d], mass)
+        assert found[n:, d].sum() == 0
+
+
+@each_conditional
+def test_some_of_its_columns_are_a_conditional_of_their_own(name):
+    conditional = build(name)
+    columns = torch.tensor([2, 0, 2])
+    phi, x = random_phi(conditional, len(codes())), codes()
+    some = conditional.take(columns)
+    assert some.n_parameters == conditional.n_parameters
+    if name == "bernoulli":
+        x = x.clamp_max(1)
+    found = some.log_prob(phi[..., columns], x[:, columns])
+    torch.testing.assert_close(found, conditional.log_prob(phi, x)[:, columns], rtol=0, atol=0)
 
 
 @each_conditional

@@ -107,6 +107,72 @@ def test_a_planted_corruption_is_the_first_reason(name):
 
 @each_density
 @each_selection
+def test_the_expected_range_holds_about_nine_tenths_of_fresh_normals(name, selection):
+    fresh = orders(400, seed=7)
+    found = fitted(name, selection).explain(fresh).expected
+    numbers = fresh[["weight", "price", "items", "delay"]].to_numpy(dtype=float)
+    low, high = (end.reshape(400, 6)[:, :4] for end in (found.low, found.high))
+    known = ~np.isnan(numbers)
+    inside = ((numbers >= low) & (numbers <= high))[known]
+    # A fit of a second is no better calibrated; the mean is over columns that differ.
+    assert 0.8 <= inside.mean() <= 0.995
+    assert (low <= high).all()
+
+
+@each_density
+@each_selection
+def test_a_value_planted_far_away_lies_outside_what_was_expected(name, selection):
+    detector = fitted(name, selection)
+    for column, value in {"weight": 1e4, "price": -3000.0, "items": 900.0, "delay": 1e9}.items():
+        table = orders(20, seed=4, gaps=0).assign(**{column: value})
+        for row in detector.explain(table).tops(n=6):
+            (reason,) = (reason for reason in row if reason.column == column)
+            assert reason.expected_low <= reason.expected <= reason.expected_high
+            assert not reason.expected_low <= value <= reason.expected_high
+    for row in detector.explain(orders(20, seed=4, gaps=0).assign(city="Paris")).tops(n=6):
+        (reason,) = (reason for reason in row if reason.column == "city")
+        assert set(reason.expected_categories) == {"Bern", "Oslo", "Rome"}
+        assert sum(reason.expected_categories.values()) == pytest.approx(1)
+
+
+@each_density
+def test_what_was_expected_is_the_same_one_row_at_a_time(name):
+    explanation = fitted(name).explain(strange_orders())
+    whole, d = explanation.tops(n=6), len(explanation.columns)
+    for row in (0, 120, 201, 205):
+        for one, other in zip(explanation.top(row, 6), whole[row], strict=True):
+            cell = row * d + explanation.columns.index(one.column)
+            assert one[:3] == other[:3]
+            for *_, categories, missing in (other[3:], explanation.expected.at(cell)):
+                assert one.expected_categories == pytest.approx(categories)
+                assert one.expected_missing == pytest.approx(missing)
+            for numbers in (other[3:6], explanation.expected.at(cell)[:3]):
+                assert one[3:6] == pytest.approx(numbers)
+
+
+@each_density
+def test_a_gap_is_expected_as_often_as_there_are_gaps(name):
+    table = orders(gaps=0.0)
+    table.loc[::4, "price"] = None
+    detector = quick(name, lambdas=(0,)).fit(table)
+    found = detector.explain(table).expected.missing.reshape(len(table), 6)
+    assert found[:, 1].mean() == pytest.approx(0.25, abs=0.05)
+    assert (found[:, [0, 2, 3, 4, 5]] == 0).all()  # never missing in training
+
+
+@each_density
+def test_nothing_is_expected_of_a_column_that_had_no_value(name):
+    table = orders(60, gaps=0.0).assign(weight=np.nan)
+    explanation = (
+        quick(name, max_epochs=1, lambdas=(0,)).fit(table).explain(table.assign(weight=1.0))
+    )
+    (reason,) = (r for r in explanation.top(0, 6) if r.column == "weight")
+    assert reason[3:] == (None, None, None, None, 1.0)
+    assert str(reason).startswith("weight = 1, expected missing (100 %): ")
+
+
+@each_density
+@each_selection
 def test_a_saved_detector_says_the_same_bit_for_bit(name, selection, tmp_path):
     detector, table = fitted(name, selection), strange_orders()
     detector.save(tmp_path / "model.fewlier")
@@ -115,6 +181,7 @@ def test_a_saved_detector_says_the_same_bit_for_bit(name, selection, tmp_path):
     one, other = loaded.explain(table), detector.explain(table)
     np.testing.assert_array_equal(one.contributions, other.contributions)
     np.testing.assert_array_equal(one.remainder, other.remainder)
+    assert one.tops() == other.tops()
     assert loaded.get_params() == detector.get_params()
     assert loaded.summary_ == detector.summary_
     loaded.save(tmp_path / "again.fewlier")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewlier.errors import FormatError
-from fewlier.table import MAX_LEVELS, Encoder, Kind, Table, infer_schema
+from fewlier.table import MAX_LEVELS, Column, Encoder, Kind, Schema, Table, infer_schema
 
 NAN = np.nan
 
@@ -380,3 +380,17 @@ def test_the_table_layer_loads_neither_torch_nor_a_dataframe_package():
         "sys.exit(bool({'torch', 'pandas', 'polars', 'narwhals'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@given(value=st.floats(-1e300, 1e300))
+def test_decoding_gives_back_what_was_encoded_however_far_away(value):
+    schema = Schema((Column("r", Kind.REAL, Kind.REAL), Column("k", Kind.COUNT, Kind.COUNT)))
+    cells = Table({"r": np.array([-3.0, 5.0, 1.0]), "k": np.array([0.0, 4.0, 2.0])})
+    encoder = Encoder.fit(schema, cells)
+    count = float(min(abs(round(value)), 10**6))
+    rows = Table({"r": np.array([value]), "k": np.array([count])})
+    targets = encoder.encode(rows).targets.astype(np.float64)
+    decoded = encoder.decode(np.array([0, 1]), targets.T)
+    far = 1 + np.log1p(abs(value))  # the exponent of a far value has the digits of a float32
+    np.testing.assert_allclose(decoded[0, 0], value, rtol=1e-6 * far, atol=1e-5)
+    assert decoded[1, 0] == count

@@ -34,6 +34,8 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         "n_members": len(manifest["members"]),
         "n_held_back": manifest["calibration"]["n_normal_scores"],
         "guarantee": manifest["calibration"]["guarantee"],
+        "n_held_back_anomalies": manifest["calibration"]["n_anomaly_scores"],
+        "prior": manifest["calibration"]["prior"],
         "memory": _memory(manifest),
         "columns": manifest["encoder"]["schema"],
         "parameters": manifest["extra"].get("parameters"),
@@ -60,6 +62,8 @@ def _print(facts: dict[str, Any], summary: str) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
 
+    from fewlier.calibration import meaning
+
     versions, density = facts["versions"], facts["density"]
     typer.echo(
         f"model       {facts['model']}, {facts['bytes'] / 1e6:.1f} MB, format "
@@ -69,6 +73,7 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"members, selection {facts['selection']}\n"
         f"{summary}\n"
         f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}\n"
+        f"probability {meaning(facts['n_held_back_anomalies'], facts['prior'])}\n"
         f"memory      {facts['memory']['n_rows']} rows kept for `fewlier update`, "
         f"{facts['memory']['bytes'] / 1e6:.1f} MB"
     )

@@ -59,13 +59,23 @@ def evaluate(
     )
 
 
-def threshold(
+def threshold(  # noqa: PLR0913 - options of a command are its arguments
     model: ModelFile,
     false_alarm_rate: Annotated[
         float | None, typer.Option(help="Share of fresh normal rows that may score above it.")
     ] = None,
     contamination: Annotated[
-        float | None, typer.Option(help="Share of the training rows that should score above it.")
+        float | None,
+        typer.Option(
+            help="Share of the training rows that should score above it; with costs, share of "
+            "anomalies among the rows to come."
+        ),
+    ] = None,
+    cost_miss: Annotated[
+        float | None, typer.Option(help="What an anomaly below it costs; with --cost-alarm.")
+    ] = None,
+    cost_alarm: Annotated[
+        float | None, typer.Option(help="What a normal row above it costs; with --cost-miss.")
     ] = None,
     output: ModelOutput = None,
     as_json: AsJson = False,
@@ -73,13 +83,22 @@ def threshold(
     """Move the threshold of a model without refitting."""
     from fewlier.detector import AnomalyDetector
 
-    if (false_alarm_rate is None) == (contamination is None):
-        raise UserError("A threshold must be set by --false-alarm-rate or by --contamination.")
+    by_cost = cost_miss is not None or cost_alarm is not None
+    if not by_cost and (false_alarm_rate is None) == (contamination is None):
+        raise UserError(
+            "A threshold must be set by --false-alarm-rate or by --contamination, or by "
+            "--cost-miss and --cost-alarm."
+        )
     target = output or model
     check_model_output(target)
     detector = AnomalyDetector.load(model)
     before = detector.threshold_
-    detector.set_threshold(false_alarm_rate=false_alarm_rate, contamination=contamination)
+    detector.set_threshold(
+        false_alarm_rate=false_alarm_rate,
+        contamination=contamination,
+        cost_miss=cost_miss,
+        cost_alarm=cost_alarm,
+    )
     detector.save(target)
     after, unit = detector.threshold_, detector.score_unit_
     if as_json:

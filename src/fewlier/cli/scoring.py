@@ -1,6 +1,7 @@
 """Commands that score tables: `score` and `explain`."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,10 @@ def score(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="CSV or Parquet to write; - is standard output.")
     ] = Path("-"),
+    fdr: Annotated[
+        float | None,
+        typer.Option(help="Flag as many rows as keep this share of false alarms among them."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches."""
@@ -38,7 +43,10 @@ def score(
     check_output(output, table, model)
     typed = writes_parquet(output)
     with open_table(table) as file:
-        from fewlier.detector import AnomalyDetector  # here, so that a wrong path is told at once
+        from fewlier.detector import (  # here, so that a wrong path is told at once
+            AnomalyDetector,
+            no_discovery,
+        )
         from fewlier.files import score_file
 
         detector = AnomalyDetector.load(model)
@@ -47,7 +55,12 @@ def score(
             create_table(output, delimiter) as write,
             progress("scoring", "no output was written.") as show,
         ):
-            report = score_file(detector, file, write, typed=typed, on_batch=show)
+            report = score_file(detector, file, write, typed=typed, fdr=fdr, on_batch=show)
+    calibration = detector.model_.calibration
+    if fdr is not None and fdr < calibration.smallest_rate:
+        say(f"warning: {no_discovery(calibration, fdr)}")
+    if report.drift is not None and report.drift.found:
+        say(f"warning: {report.drift}")
     if report.outside:
         cells = ", ".join(f"{n} in {name}" for name, n in report.outside.items())
         say(f"note: values never seen in training, or impossible, count as odd: {cells}.")
@@ -57,17 +70,20 @@ def score(
         "output": str(output),
         "n_rows": report.n_rows,
         "n_above_threshold": report.n_above_threshold,
-        "threshold": detector.threshold_,
+        "threshold": report.threshold if math.isfinite(report.threshold) else None,
+        "fdr": fdr,
         "unit": detector.score_unit_,
         "passed_through": list(report.passed_through),
         "outside": report.outside,
+        "drift": report.drift and report.drift.to_json(),
     }
     if as_json:
         typer.echo(json.dumps(facts))
     else:
+        rule = "" if fdr is None else f", at a false-discovery rate of {fdr:g}"
         say(
             f"{report.n_rows} rows scored, {report.n_above_threshold} above the threshold of "
-            f"{detector.threshold_:.4g} {detector.score_unit_}."
+            f"{report.threshold:.4g} {detector.score_unit_}{rule}."
         )
 
 
@@ -109,8 +125,8 @@ def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None
     grid = Grid(box=box.SIMPLE)
     for heading in ("row", "score", "", "p-value", "what adds most to the score"):
         grid.add_column(heading, justify="left" if heading.startswith("what") else "right")
-    for i, record in enumerate(rows.records(detector, n_reasons)):
-        first, *more = rows.explanation.top(i, n_reasons)
+    tops = rows.explanation.tops(n=n_reasons)
+    for record, (first, *more) in zip(rows.records(detector, n_reasons), tops, strict=True):
         reasons = "\n".join(map(str, [first, *(r for r in more if r.contribution >= VISIBLE)]))
         score = f"{record['anomaly_score']:.2f}"
         verdict = "anomaly" if record["is_anomaly"] else ""

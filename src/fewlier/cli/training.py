@@ -21,6 +21,7 @@ from fewlier.cli.options import (
     read_label,
     read_names,
 )
+from fewlier.cli.report import report_demo
 from fewlier.cli.screen import progress, say
 
 if TYPE_CHECKING:
@@ -41,14 +42,19 @@ def demo(
         Path | None,
         typer.Option(metavar="FOLDER", help="Only write its rows there: train.csv and test.csv."),
     ] = None,
+    report: Annotated[
+        bool, typer.Option(help="Write a page of the test rows to a temporary folder.")
+    ] = True,
 ) -> None:
-    """Fit, score and explain a built-in table, with and without labels."""
+    """Fit, score, explain and report on a built-in table, with and without labels."""
     from rich.console import Console
 
     from fewlier.demo import breast_cancer, run, write_tables
 
     if tables is None:
-        run(Console(), labels, random_state)
+        detector, split = run(Console(), labels, random_state)
+        if report:
+            report_demo(detector, split)
         return
     write_tables(breast_cancer(labels, random_state), tables)
     typer.echo(f"Wrote train.csv and test.csv to {tables}; their label column is 'malignant'.")

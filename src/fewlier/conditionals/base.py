@@ -73,6 +73,26 @@ class Conditional(ABC):
     ) -> Float[Tensor, "*n d"]:
         """Return log p(x | phi), finite with finite gradients wherever phi and x are finite."""
 
+    @abstractmethod
+    def take(self, columns: Int[Tensor, " m"]) -> "Conditional":
+        """Return the conditional of some of its columns, each as often as it is named."""
+
+
+class NumberConditional(Conditional):
+    """The distribution of columns of numbers."""
+
+    @abstractmethod
+    def quantile(self, phi: Float[Tensor, "*n p d"], share: float) -> Float[Tensor, "*n d"]:
+        """Return the smallest x with P(X <= x | phi) >= share, in float64."""
+
+
+class LevelConditional(Conditional):
+    """The distribution of columns with finitely many values, the codes 0, ..., k - 1."""
+
+    @abstractmethod
+    def probabilities(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n k d"]:
+        """Return P(X = code | phi) in float64; 0 for codes that a column does not have."""
+
 
 def soft_bound(s: Float[Tensor, "*n"], bound: float) -> Float[Tensor, "*n"]:
     """Squeeze a log-parameter into (-bound, bound), identity near 0, gradient never quite 0."""

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from fewlier.conditionals.base import Conditional, Traits, log_odds
+from fewlier.conditionals.base import LevelConditional, Traits, log_odds
 from fewlier.table.columns import Kind
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Bernoulli(Conditional):
+class Bernoulli(LevelConditional):
     r"""p(x | phi) = q^x (1 - q)^(1 - x) with q = sigmoid(phi), Iwata & Yamanaka (2019), Eq. 4.
 
     Domain: 0 and 1.
@@ -47,3 +47,11 @@ class Bernoulli(Conditional):
     ) -> Float[Tensor, "*n d"]:
         """Return the log mass: log sigmoid of the log odds, signed by x."""
         return functional.logsigmoid((2 * x - 1) * phi.squeeze(-2))
+
+    def take(self, columns: Int[Tensor, " m"]) -> "Bernoulli":
+        """Return the distribution of some columns."""
+        return Bernoulli(self.mean[columns])
+
+    def probabilities(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n k d"]:
+        """Return the probabilities of 0 and 1."""
+        return torch.sigmoid(torch.cat([-phi, phi], -2).double())

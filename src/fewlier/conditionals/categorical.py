@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from fewlier.conditionals.base import Conditional, Traits
+from fewlier.conditionals.base import LevelConditional, Traits
 from fewlier.table.columns import Kind
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Categorical(Conditional):
+class Categorical(LevelConditional):
     r"""p(x = c | phi) = exp(phi_c) / sum_c' exp(phi_c') over the column's own levels.
 
     Columns with fewer levels than the widest leave the rest of phi unused.
@@ -22,16 +22,17 @@ class Categorical(Conditional):
 
     coding: ClassVar[Kind] = Kind.CATEGORY
     n_levels: Int[Tensor, " d"]
+    width: int
 
     @classmethod
     def of(cls, traits: Traits) -> "Categorical":
         """Build the distribution of these columns."""
-        return cls(traits.n_levels)
+        return cls(traits.n_levels, max(int(traits.n_levels.max()), 1))
 
     @property
     def n_parameters(self) -> int:
         """One logit per level of the widest column."""
-        return max(int(self.n_levels.max()), 1)
+        return self.width
 
     @property
     def locates(self) -> Bool[Tensor, " p"]:
@@ -46,8 +47,19 @@ class Categorical(Conditional):
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
     ) -> Float[Tensor, "*n d"]:
         """Return the log mass of the level coded by x."""
-        levels = torch.arange(self.n_parameters, device=phi.device)[:, None]
-        unused = levels >= self.n_levels.to(phi.device).clamp_min(1)
-        logits = phi.masked_fill(unused, torch.finfo(phi.dtype).min)
+        logits = self._logits(phi)
         chosen = torch.take_along_dim(logits, x.long().unsqueeze(-2), -2).squeeze(-2)
         return chosen - torch.logsumexp(logits, -2)
+
+    def take(self, columns: Int[Tensor, " m"]) -> "Categorical":
+        """Return the distribution of some columns; the widest of all still counts the logits."""
+        return Categorical(self.n_levels[columns], self.n_parameters)
+
+    def probabilities(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n k d"]:
+        """Return the softmax of the logits."""
+        return torch.softmax(self._logits(phi.double()), -2)
+
+    def _logits(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n p d"]:
+        levels = torch.arange(self.n_parameters, device=phi.device)[:, None]
+        unused = levels >= self.n_levels.to(phi.device).clamp_min(1)
+        return phi.masked_fill(unused, torch.finfo(phi.dtype).min)

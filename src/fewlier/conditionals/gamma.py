@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
+from scipy import special
 from torch import Tensor
 from torch.nn import functional
 
-from fewlier.conditionals.base import Conditional, Traits, soft_bound
+from fewlier.conditionals.base import NumberConditional, Traits, soft_bound
 from fewlier.table.columns import Kind
 
 # Shapes between 1/50 and 50 and means within e^15 of the column's own: as narrow and as broad as
@@ -24,7 +25,7 @@ LOWEST_LOG_DENSITY = -1e30
 
 @final
 @dataclass(frozen=True, eq=False)
-class Gamma(Conditional):
+class Gamma(NumberConditional):
     r"""p(0 | phi) = q, and p(x | phi) = (1 - q) Gamma(x | shape a, mean m) for x > 0.
 
     phi holds the log odds of q, log a, and log m relative to the column's mean; all softly
@@ -59,10 +60,7 @@ class Gamma(Conditional):
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
     ) -> Float[Tensor, "*n d"]:
         """Return the log density, or at zero the log mass."""
-        zero, log_shape, log_mean = phi.unbind(-2)
-        log_shape = soft_bound(log_shape, LARGEST_LOG_SHAPE).double()
-        start = self.mean.log().to(phi)
-        log_mean = (start + soft_bound(log_mean, LARGEST_LOG_MEAN)).double()
+        zero, log_shape, log_mean = self._parts(phi)
         is_zero = x == 0
         # A harmless stand-in at the atom: log 0 would poison the gradient of the other branch.
         x = torch.where(is_zero, torch.ones_like(x), x).double()
@@ -74,3 +72,23 @@ class Gamma(Conditional):
         return torch.where(
             is_zero, functional.logsigmoid(zero), functional.logsigmoid(-zero) + log_gamma
         )
+
+    def take(self, columns: Int[Tensor, " m"]) -> "Gamma":
+        """Return the distribution of some columns."""
+        return Gamma(self.mean[columns])
+
+    def quantile(self, phi: Float[Tensor, "*n p d"], share: float) -> Float[Tensor, "*n d"]:
+        """Return 0 up to the mass there, and above it the quantile of the Gamma."""
+        zero, log_shape, log_mean = self._parts(phi)
+        at_zero = torch.sigmoid(zero.double())
+        above = ((share - at_zero) / (1 - at_zero)).clamp_min(0)
+        standard = special.gammaincinv(log_shape.exp().numpy(), above.numpy())
+        return torch.from_numpy(standard) * (log_mean - log_shape).exp()
+
+    def _parts(
+        self, phi: Float[Tensor, "*n p d"]
+    ) -> tuple[Float[Tensor, "*n d"], Float[Tensor, "*n d"], Float[Tensor, "*n d"]]:
+        """Return the log odds of zero, log a and log m."""
+        zero, log_shape, log_mean = phi.unbind(-2)
+        log_mean = self.mean.log().to(phi) + soft_bound(log_mean, LARGEST_LOG_MEAN)
+        return zero, soft_bound(log_shape, LARGEST_LOG_SHAPE).double(), log_mean.double()

@@ -10,9 +10,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from fewlier.conditionals import CONDITIONALS
-from fewlier.conditionals.base import Conditional, Traits
+from fewlier.conditionals.base import Conditional, LevelConditional, NumberConditional, Traits
 from fewlier.conditionals.bernoulli import Bernoulli
 from fewlier.table.encode import Encoded, Encoder
+
+SHARES = (0.05, 0.5, 0.95)
+"""Quantiles that say what was expected: a median, and the ends of a range of 90 %."""
 
 _BY_CODING = {conditional.coding: conditional for conditional in CONDITIONALS.values()}
 
@@ -101,6 +104,25 @@ def row_terms(terms: Terms, rows: Rows, anchors: Anchors) -> Float[Tensor, "*n _
     return torch.cat([value + terms.presence.clamp_max(0), terms.rest.unsqueeze(-1)], -1)
 
 
+class Cells(NamedTuple):
+    """m cells of n rows, by the numbers of their rows and columns."""
+
+    rows: Int[Tensor, " m"]
+    columns: Int[Tensor, " m"]
+
+
+class Outlook(NamedTuple):
+    """What was expected of m cells, in float64.
+
+    `quantiles` are targets at `SHARES`, NaN where the column has levels; `probabilities` are those
+    of the codes of a column that has levels, else 0; `missing` is that of the cell being missing.
+    """
+
+    quantiles: Float[Tensor, "m q"]
+    probabilities: Float[Tensor, "m k"]
+    missing: Float[Tensor, " m"]
+
+
 @dataclass(frozen=True)
 class Group:
     """The columns that share one conditional."""
@@ -124,6 +146,21 @@ class Group:
         """Return log p of the group's columns from its block of flat parameters."""
         block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
         return self.conditional.log_prob(block, targets)
+
+    def expect(self, phi: Float[Tensor, "n pd"], cells: Cells, outlook: Outlook) -> None:
+        """Write what is expected of the group's cells into their lines of an outlook."""
+        lines = torch.isin(cells.columns, self.columns).nonzero().squeeze(-1)
+        place = torch.searchsorted(self.columns, cells.columns[lines])
+        block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
+        parameters = block[cells.rows[lines], :, place].T
+        conditional = self.conditional.take(place)
+        if isinstance(conditional, NumberConditional):
+            found = [conditional.quantile(parameters, share) for share in SHARES]
+            outlook.quantiles[lines] = torch.stack(found, -1)
+        elif isinstance(conditional, LevelConditional):
+            codes = conditional.probabilities(parameters)
+            outlook.probabilities[lines, : len(codes)] = codes.T
+            outlook.quantiles[lines] = torch.nan
 
 
 @final
@@ -157,6 +194,8 @@ class Joint(nn.Module):
         super().__init__()
         self.n_components = n_components
         self.groups = _groups(encoder, n_components)
+        # Codes of the widest column; a binary has two.
+        self.n_levels = max(2, int(encoder.n_levels.max()))
         rate = torch.from_numpy(encoder.missing_rate).float()
         mixed = ((rate > 0) & (rate < 1)).nonzero().squeeze(-1)
         self.missing = Group(mixed, Bernoulli(rate[mixed]))
@@ -189,6 +228,24 @@ class Joint(nn.Module):
         value = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., self.restore]
         presence = self._presence(missing, rows.observed)
         return Terms(value - self.log_scale, presence, presence.new_zeros(presence.shape[:-1]))
+
+    def outlook(self, phi: Float[Tensor, "n p"], cells: Cells) -> Outlook:
+        """Return what the parameters of n rows say of some of their cells, on the CPU."""
+        *blocks, missing = phi.detach().cpu().split(self.blocks, -1)
+        outlook = self.no_outlook(len(cells.rows))
+        outlook.missing.copy_(self.always_missing.cpu()[cells.columns])
+        for group, block in zip(self.groups, blocks, strict=True):
+            group.expect(block, cells, outlook)
+        lines = torch.isin(cells.columns, self.missing.columns).nonzero().squeeze(-1)
+        place = torch.searchsorted(self.missing.columns, cells.columns[lines])
+        outlook.missing[lines] = torch.sigmoid(missing[cells.rows[lines], place].double())
+        return outlook
+
+    def no_outlook(self, m: int) -> Outlook:
+        """Return an outlook on m cells that says nothing yet: zeros."""
+        shapes = ((m, len(SHARES)), (m, self.n_levels), (m,))
+        quantiles, probabilities, missing = (torch.zeros(s, dtype=torch.float64) for s in shapes)
+        return Outlook(quantiles, probabilities, missing)
 
     def _presence(
         self, phi: Float[Tensor, "*n m"], observed: Bool[Tensor, "*n d"]

@@ -3,10 +3,10 @@
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from fewlier.conditionals.joint import Joint, Rows, Terms
+from fewlier.conditionals.joint import Joint, Rows
 from fewlier.densities.base import Architecture, Density, Size
 from fewlier.nn import MaskedMLP
 from fewlier.table import Encoder
@@ -63,11 +63,12 @@ class Autoencoder(Density):
         self.encoder.reset(torch.zeros_like(self.encoder.biases[-1]), generator)
         self.decoder.reset(self.joint.initial(), generator)
 
-    def terms(self, rows: Rows, index: int) -> Terms:  # noqa: ARG002 - there is one pass
-        """Return minus the loss of every cell."""
+    def phi(self, rows: Rows, index: int) -> Float[Tensor, "*n p"]:  # noqa: ARG002 - one pass
+        """Return the reconstruction, with the noise of each column."""
         *below, last = self.decoder.weights
         masks = [*[None] * len(below), self.joint.locates.expand(last.shape[-2], -1)]
-        return self.joint.terms(self.decoder(self.encoder(rows.inputs), masks), rows)
+        phi: Tensor = self.decoder(self.encoder(rows.inputs), masks)
+        return phi
 
 
 def _code_size(architecture: Architecture, n_inputs: int) -> int:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from fewlier.conditionals.joint import Joint, Rows, Terms
+from fewlier.conditionals.joint import Cells, Joint, Outlook, Rows, Terms
 from fewlier.table import Encoder
 
 FLOWS = ("maf", "nsf")
@@ -135,8 +135,8 @@ class Density(nn.Module, ABC):
         """Draw the parameters anew."""
 
     @abstractmethod
-    def terms(self, rows: Rows, index: int) -> Terms:
-        """Return the terms in pass `index`.
+    def phi(self, rows: Rows, index: int) -> Float[Tensor, "*n p"]:
+        """Return the parameters of the columns' conditionals in pass `index`.
 
         Rows with `noise`, as in training, use it in place of the standard normals that the density
         keeps for scoring, which are the same for every row.
@@ -147,9 +147,22 @@ class Density(nn.Module, ABC):
         parameters = dict(self.named_parameters())
         return {name: value for name, value in self.state_dict().items() if name not in parameters}
 
-    def forward(self, rows: Rows, index: int) -> Terms:
-        """Call `terms`; functional calls of a module go through its forward."""
-        return self.terms(rows, index)
+    def terms(self, rows: Rows, index: int) -> Terms:
+        """Return the terms in pass `index`."""
+        return self.joint.terms(self.phi(rows, index), rows)
+
+    @property
+    def informed(self) -> Bool[Tensor, "o d"]:
+        """Which passes say what was expected of each column; all, unless some know more."""
+        return torch.ones(self.n_passes, len(self.joint.log_scale), dtype=torch.bool)
+
+    def outlook(self, rows: Rows, index: int, cells: Cells) -> Outlook:
+        """Return what was expected of some cells of n rows in pass `index`."""
+        return self.joint.outlook(self.phi(rows, index), cells)
+
+    def forward(self, rows: Rows, index: int, cells: Cells | None = None) -> Terms | Outlook:
+        """Call `terms` or, with cells, `outlook`: functional calls of a module come here."""
+        return self.terms(rows, index) if cells is None else self.outlook(rows, index, cells)
 
 
 def mean_over_passes(log_p: Float[Tensor, "*n o"]) -> Float[Tensor, "*n"]:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fewlier.conditionals.joint import Joint, Rows, Terms
+from fewlier.conditionals.joint import SHARES, Cells, Joint, Outlook, Rows, Terms
 from fewlier.densities.base import Architecture, Density, Size
 from fewlier.errors import UserError
 from fewlier.nn import (
@@ -102,17 +102,36 @@ class Flow(Density):
         self.flow.reset(generator)
         self.others.reset(generator)
 
-    def terms(self, rows: Rows, index: int) -> Terms:  # noqa: ARG002 - there is one pass
+    def phi(self, rows: Rows, index: int) -> Float[Tensor, "*n p"]:  # noqa: ARG002 - one pass
+        """Return the parameters of all columns but the real ones, which have none."""
+        phi: Tensor = self.others(rows.inputs)
+        return phi
+
+    def terms(self, rows: Rows, index: int) -> Terms:
         """Return the cells' terms: real columns by the flow, the others by their conditionals."""
-        terms = self.joint.terms(self.others(rows.inputs), rows)
+        terms = super().terms(rows, index)
         if not len(self.real):
             return terms
-        missing = ~rows.observed[..., self.gappy]
-        value = self.flow(
-            rows.targets[..., self.real], rows.observed[..., self.real], missing.to(rows.targets)
-        )
-        value = value - self.joint.log_scale[self.real]
+        value = self.flow(*self._real_cells(rows)) - self.joint.log_scale[self.real]
         return terms._replace(value=terms.value.index_copy(-1, self.real, value))
+
+    def outlook(self, rows: Rows, index: int, cells: Cells) -> Outlook:
+        """Return what was expected; of a real column, given the transformations at its row."""
+        outlook = super().outlook(rows, index, cells)
+        lines = torch.isin(cells.columns, self.real.cpu()).nonzero().squeeze(-1)
+        if len(lines):
+            place = torch.searchsorted(self.real.cpu(), cells.columns[lines])
+            found = self.flow.quantiles(*self._real_cells(rows)).cpu().double()
+            outlook.quantiles[lines] = found[:, cells.rows[lines], place].T
+        return outlook
+
+    def _real_cells(
+        self, rows: Rows
+    ) -> tuple[Float[Tensor, "*n r"], Bool[Tensor, "*n r"], Float[Tensor, "*n c"]]:
+        """Return targets of the real columns, which are observed, and which are missing."""
+        missing = ~rows.observed[..., self.gappy]
+        real = rows.targets[..., self.real], rows.observed[..., self.real]
+        return *real, missing.to(rows.targets)
 
 
 @final
@@ -179,15 +198,39 @@ class _RealFlow(nn.Module):
     ) -> Float[Tensor, "*n r"]:
         """Return each column's share of the log density of targets x, whose sum it is."""
         z, total = 2 * HALF_RANGE * (x - 0.5), math.log(2 * HALF_RANGE)
-        for t, network in enumerate(self.networks):
+        for t in range(len(self.networks)):
             # A missing column stays at the centre: moved along with the others, it would tell a
             # later transformation of columns that it must not see.
             z = torch.where(observed, z, 0)
-            seen = torch.cat([z.clamp(-SPLINE_BOUND, SPLINE_BOUND), gaps], -1)
-            phi = network(seen, self.masks(t)).unflatten(-1, (z.shape[-1], -1))
-            z, log_slope = _transform(self.kind, phi, self.slope).call_and_ladj(z)
+            z, log_slope = self._transformation(t, z, gaps).call_and_ladj(z)
             total = total + log_slope
         return total - 0.5 * (z * z) - 0.5 * math.log(2 * math.pi)
+
+    def quantiles(
+        self,
+        x: Float[Tensor, "n r"],
+        observed: Bool[Tensor, "n r"],
+        gaps: Float[Tensor, "n c"],
+    ) -> Float[Tensor, "q n r"]:
+        """Return the targets at `SHARES` of each column, its transformations being as they are.
+
+        They are the way back from the quantiles of the standard normal.
+        """
+        z, transformations = 2 * HALF_RANGE * (x - 0.5), []
+        for t in range(len(self.networks)):
+            z = torch.where(observed, z, 0)
+            transformations.append(self._transformation(t, z, gaps))
+            z = transformations[-1](z)
+        ends: Tensor = torch.special.ndtri(z.new_tensor(SHARES))[:, None, None].expand(-1, *z.shape)
+        for transformation in reversed(transformations):
+            ends = transformation.inv(ends)
+        return ends / (2 * HALF_RANGE) + 0.5
+
+    def _transformation(self, t: int, z: Float[Tensor, "*n r"], gaps: Float[Tensor, "*n c"]) -> Any:  # noqa: ANN401 - zuko has no types
+        """Return transformation t of every column, given the columns before it."""
+        seen = torch.cat([z.clamp(-SPLINE_BOUND, SPLINE_BOUND), gaps], -1)
+        phi = self.networks[t](seen, self.masks(t)).unflatten(-1, (z.shape[-1], -1))
+        return _transform(self.kind, phi, self.slope)
 
 
 @final

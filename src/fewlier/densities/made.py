@@ -3,10 +3,10 @@
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from fewlier.conditionals.joint import Joint, Rows, Terms
+from fewlier.conditionals.joint import Joint, Rows
 from fewlier.densities.base import Architecture, Density, Size
 from fewlier.nn import (
     MaskedMLP,
@@ -96,6 +96,13 @@ class Made(Density):
         """Draw the weights anew."""
         self.network.reset(self.joint.initial(), generator)
 
-    def terms(self, rows: Rows, index: int) -> Terms:
-        """Return the cells' terms under ordering `index`."""
-        return self.joint.terms(self.network(rows.inputs, self.masks(index)), rows)
+    def phi(self, rows: Rows, index: int) -> Float[Tensor, "*n p"]:
+        """Return the parameters under ordering `index`."""
+        phi: Tensor = self.network(rows.inputs, self.masks(index))
+        return phi
+
+    @property
+    def informed(self) -> Bool[Tensor, "o d"]:
+        """The passes in which most other columns come before a column: they know the most."""
+        positions = self.positions.cpu()[torch.arange(self.n_passes) % len(self.positions)]
+        return positions == positions.amax(0)

@@ -74,12 +74,21 @@ class Vae(Density):
         self.encoder.reset(torch.zeros_like(self.encoder.biases[-1]), generator)
         self.decoder.reset(self.joint.initial(), generator)
 
+    def phi(self, rows: Rows, index: int) -> Float[Tensor, "*n p"]:
+        """Return the parameters under sample `index` of the code, or the rows' own noise."""
+        phi: Tensor = self.decoder(self._code(rows, index)[0])
+        return phi
+
     def terms(self, rows: Rows, index: int) -> Terms:
-        """Return the terms under sample `index` of the code, or under the rows' own noise."""
+        """Return the terms under sample `index` of the code, or the rows' own noise."""
+        z, rest = self._code(rows, index)
+        return self.joint.terms(self.decoder(z), rows)._replace(rest=rest)
+
+    def _code(self, rows: Rows, index: int) -> tuple[Float[Tensor, "*n z"], Float[Tensor, "*n"]]:
+        """Draw the code of each row, and say what it tells."""
         eps = self.eps[index] if rows.noise is None else rows.noise
         mu, log_sigma = self.encoder(rows.inputs).chunk(2, -1)
         log_sigma = soft_bound(log_sigma, LARGEST_LOG_SIGMA)
         z = mu + log_sigma.exp() * eps
         # log p(z) - log q(z | x): the constants of the two normals cancel.
-        rest = (log_sigma + (eps * eps - z * z) / 2).sum(-1)
-        return self.joint.terms(self.decoder(z), rows)._replace(rest=rest)
+        return z, (log_sigma + (eps * eps - z * z) / 2).sum(-1)

@@ -224,6 +224,25 @@ class Encoder:
         inputs[-1][:] = ~encoded.observed[:, self.missable]
         return encoded
 
+    def decode(self, column: npt.NDArray[np.int64], targets: Floats) -> Floats:
+        """Return targets of numeric columns in the user's units; counts as integers.
+
+        Parameters
+        ----------
+        column : array (m,)
+            The column of each line.
+        targets : array (m, q)
+        """
+        codings = np.array([c.coding for c in self.schema.columns])[column]
+        stats = [self.stats[d] for d in column.tolist()]
+        low, span = (
+            np.array([getattr(s, name) for s in stats])[:, None] for name in ("low", "span")
+        )
+        with np.errstate(over="ignore"):
+            real = np.clip(low + span * _stretched(targets), -_MAX_FLOAT, _MAX_FLOAT)
+        values = np.where((codings == Kind.REAL)[:, None], real, targets)
+        return np.where((codings == Kind.COUNT)[:, None], np.round(values), values)
+
     def to_json(self) -> dict[str, Any]:
         """Everything `from_json` needs, as JSON values."""
         return {
@@ -292,6 +311,15 @@ def _compressed(scaled: Floats) -> Floats:
     excess = scaled - linear
     compressed: Floats = linear + np.copysign(np.log1p(np.abs(excess)), excess)
     return compressed
+
+
+def _stretched(targets: Floats) -> Floats:
+    """Inverse of `_compressed`."""
+    linear: Floats = np.clip(targets, _LOW_END, _HIGH_END)
+    excess = targets - linear
+    with np.errstate(over="ignore"):
+        stretched: Floats = linear + np.copysign(np.expm1(np.abs(excess)), excess)
+    return stretched
 
 
 def _n_codes(column: Column) -> int:

@@ -286,6 +286,25 @@ class _ParquetFile(TableFile):
 
 
 @final
+class HeldTable(TableFile):
+    """Rows in memory, read as those of a Parquet file."""
+
+    layout = None
+
+    def __init__(self, rows: pa.Table, name: str) -> None:
+        self.name, self._rows = name, rows
+        self.columns = tuple(rows.column_names)
+
+    def chunks(self) -> Iterator[pa.Table]:
+        """Yield all rows at once."""
+        yield self._rows
+
+    def share_read(self) -> float | None:
+        """Return that nothing is left to read."""
+        return 1.0
+
+
+@final
 class _Rejoined(io.RawIOBase):
     """A stream of which some first bytes have been read, from its beginning."""
 

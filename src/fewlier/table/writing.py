@@ -93,6 +93,15 @@ def check_output(path: PathLike, *inputs: PathLike) -> None:
         raise _not_writable(path, error) from error
 
 
+def write_bytes(path: PathLike, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    try:
+        with replacing(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise _not_writable(path, error) from error
+
+
 def _not_writable(path: PathLike, error: OSError | RuntimeError) -> UserError:
     reason = str(error) if isinstance(error, RuntimeError) else error.strerror or error
     return UserError(

@@ -1,0 +1,32 @@
+"""What the displays share. They draw in the colours of matplotlib's cycle, so any style fits."""
+
+from typing import TYPE_CHECKING
+
+from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_NAME = 28
+"""Characters of a column's name that a figure has room for."""
+
+
+def axes_or_new(ax: "Axes | None") -> "Axes":
+    """Return the axes to draw on, of a new figure where there are none."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise UserError(
+            "Figures must have matplotlib to draw them; it is not installed. "
+            "Run: pip install 'fewlier[report]'"
+        ) from error
+    if ax is not None:
+        return ax
+    _, new = plt.subplots(layout="constrained")
+    return new
+
+
+def shortened(text: str, most: int = MAX_NAME) -> str:
+    """Return text that fits in one line of a figure."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"

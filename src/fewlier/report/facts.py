@@ -1,0 +1,203 @@
+"""What a page tells, gathered in one pass over a file of any size, as plain data."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fewlier.calibration import Calibration
+from fewlier.detector import AnomalyDetector
+from fewlier.drift import Drift
+from fewlier.explanation import Explanation, Reason, explain
+from fewlier.files import N_REASONS, VISIBLE, LabelColumn, OnBatch, Tally, scored_batches
+from fewlier.summary import Summary
+from fewlier.table.labels import ANOMALY, NORMAL
+from fewlier.table.reading import Batch, TableFile
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int8]
+
+N_ROWS = 200
+"""Highest-scored rows on a page."""
+N_FLAGGED = 500
+"""Rows above the threshold, drawn at random, that say which columns matter."""
+N_OTHERS = 2
+"""Columns that the model does not know, such as an id, shown with each row."""
+
+
+class RowFacts(NamedTuple):
+    """One row: its number in the file, what it got, its label if it has one, and why."""
+
+    row: int
+    others: tuple[str, ...]
+    score: float
+    p_value: float
+    label: str
+    reasons: tuple[Reason, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a page tells of a table.
+
+    Attributes
+    ----------
+    source, model : str
+        Names of the table and of the model.
+    summary, calibration : Summary, Calibration
+        What the fit did, and what its scores mean.
+    density, selection : str
+        How the model was fitted.
+    scores : array (n,)
+        Scores of all rows.
+    labels : array (n,) or None
+        1 anomaly, 0 normal, -1 unlabelled.
+    others : tuple of str
+        Columns of the table, not of the model, that are shown with each row.
+    rows : tuple of RowFacts
+        The highest-scored rows, the highest first.
+    flagged : Explanation
+        Of some rows above the threshold; of the highest-scored where none is.
+    drift : Drift or None
+        Whether the rows look like the training normals; None where the model cannot tell.
+    outside : dict of str to int
+        Cells, by column, that training never saw the like of.
+    """
+
+    source: str
+    model: str
+    summary: Summary
+    calibration: Calibration
+    density: str
+    selection: str
+    scores: Floats
+    labels: Labels | None
+    others: tuple[str, ...]
+    rows: tuple[RowFacts, ...]
+    flagged: Explanation
+    drift: Drift | None
+    outside: dict[str, int]
+
+    @property
+    def is_above(self) -> npt.NDArray[np.bool_]:
+        """Which rows score above the threshold."""
+        above: npt.NDArray[np.bool_] = self.scores > self.calibration.threshold
+        return above
+
+    @property
+    def has_both_labels(self) -> bool:
+        """Whether scores can be compared with labels."""
+        labels = self.labels
+        return labels is not None and bool((labels == NORMAL).any() and (labels == ANOMALY).any())
+
+
+@final
+class _Kept:
+    """The rows of a file that have the smallest keys, as they stand in it."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.keys = np.empty(0)
+        self.numbers = np.empty(0, dtype=np.int64)
+        self.rows: pa.Table | None = None
+
+    def offer(self, keys: Floats, batch: Batch) -> None:
+        """Keep those of a batch whose keys are small enough; never one of infinite key."""
+        order = np.argsort(keys, kind="stable")[: self.most]
+        order = order[np.isfinite(keys[order])]
+        rows = batch.rows.take(order)
+        self.rows = rows if self.rows is None else pa.concat_tables([self.rows, rows])
+        self.keys = np.concatenate([self.keys, keys[order]])
+        self.numbers = np.concatenate([self.numbers, batch.start + order])
+        kept = np.argsort(self.keys, kind="stable")[: self.most]
+        self.keys, self.numbers = self.keys[kept], self.numbers[kept]
+        self.rows = self.rows.take(kept)
+
+    def explained(self, detector: AnomalyDetector, file: TableFile) -> Explanation:
+        """Explain the kept rows."""
+        batch = Batch(file.name, self.rows, 0, file.layout)
+        table = batch.table(detector.model_.encoder.schema)
+        return explain(detector.model_, table, detector.score_unit_)
+
+
+def gather(
+    detector: AnomalyDetector,
+    file: TableFile,
+    label: LabelColumn | None,
+    *,
+    source: str,
+    model: str,
+    on_batch: OnBatch,
+) -> Facts:
+    """Score a file; of all rows only scores and labels are held, 9 bytes each.
+
+    `source` and `model` are what to call the table and the model.
+    """
+    if label is not None:
+        label.check(file)
+    fitted, threshold = detector.model_, detector.threshold_
+    rng, tally = np.random.default_rng(0), Tally(detector)
+    top, flagged = _Kept(N_ROWS), _Kept(N_FLAGGED)
+    parts, values = [], []
+    for batch, _, scores in tally.counted(scored_batches(detector, file, on_batch)):
+        top.offer(-scores, batch)
+        flagged.offer(np.where(scores > threshold, rng.random(len(scores)), np.inf), batch)
+        parts.append(scores)
+        if label is not None:
+            values.append(label.values(batch))
+    scores = np.concatenate(parts)
+    labels = None if label is None else label.read(np.concatenate(values), file)
+    others = _others(detector, file, label)
+    explanation = top.explained(detector, file)
+    return Facts(
+        source=source,
+        model=model,
+        summary=detector.summary_,
+        calibration=fitted.calibration,
+        density=detector.density,
+        selection=detector.selection,
+        scores=scores,
+        labels=labels,
+        others=others,
+        rows=tuple(_row_facts(top, explanation, scores, labels, others, fitted.calibration)),
+        flagged=flagged.explained(detector, file) if len(flagged.numbers) else explanation,
+        drift=tally.drift,
+        outside=tally.outside,
+    )
+
+
+def _others(
+    detector: AnomalyDetector, file: TableFile, label: LabelColumn | None
+) -> tuple[str, ...]:
+    known = {"", *detector.model_.encoder.schema.names, *([label.name] if label else [])}
+    return tuple(name for name in file.columns if name not in known)[:N_OTHERS]
+
+
+def _row_facts(
+    top: _Kept,
+    explanation: Explanation,
+    scores: Floats,
+    labels: Labels | None,
+    others: tuple[str, ...],
+    calibration: Calibration,
+) -> list[RowFacts]:
+    names = {NORMAL: "normal", ANOMALY: "anomaly"}
+    p_values = calibration.p_value(scores[top.numbers])
+    cells: Any = top.rows.select(list(others)).to_pylist() if top.rows is not None else []
+    lines = []
+    reasons = explanation.tops(n=N_REASONS)
+    for i, (number, (first, *more)) in enumerate(zip(top.numbers.tolist(), reasons, strict=True)):
+        lines.append(
+            RowFacts(
+                number,
+                tuple("" if cells[i][name] is None else str(cells[i][name]) for name in others),
+                float(scores[number]),
+                float(p_values[i]),
+                "" if labels is None else names.get(int(labels[number]), ""),
+                (first, *(reason for reason in more if reason.contribution >= VISIBLE)),
+            )
+        )
+    return lines

@@ -1,0 +1,297 @@
+"""The page in a real browser. In CI these tests are never skipped: `.ci/run` brings Chromium."""
+
+import json
+import os
+import re
+import shutil
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+
+from fewlier.report import render
+from fewlier.report.page import _short
+from fewlier.report.thresholds import thresholds
+
+DESKTOP, PHONE = (1200, 900), (390, 844)
+NEEDED = "needs Chromium and its driver (Debian: apt install chromium chromium-driver)"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Start the browser once; it keeps what is logged to the console and asked of the network."""
+    paths = shutil.which("chromium"), shutil.which("chromedriver")
+    if None in paths:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(NEEDED)
+    options = webdriver.ChromeOptions()
+    options.binary_location = paths[0]
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(paths[1]))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, facts, hostile_facts):
+    folder = tmp_path_factory.mktemp("pages")
+    for name, found in (("plain", facts), ("hostile", hostile_facts)):
+        (folder / f"{name}.html").write_text(render(found), "utf-8")
+    return folder
+
+
+@pytest.fixture
+def opened(chromium, pages):
+    """Return a function that opens a page, in a size, theme and medium."""
+
+    def open_page(name="plain", size=DESKTOP, theme="light", media="screen"):
+        metrics = {"deviceScaleFactor": 1, "mobile": size == PHONE}
+        chromium.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", metrics | {"width": size[0], "height": size[1]}
+        )
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        chromium.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"media": media, "features": features}
+        )
+        chromium.get(f"file://{quote(str(pages / name))}.html")
+        return chromium
+
+    yield open_page
+    for log in ("browser", "performance"):
+        chromium.get_log(log)
+
+
+def element(page, css):
+    return page.find_element("css selector", css)
+
+
+def visible_rows(page):
+    return page.execute_script(
+        "return [...document.querySelectorAll('#table tbody tr')]"
+        ".filter(row => !row.hidden).map(row => ({...row.dataset}))"
+    )
+
+
+def text(page, css):
+    return element(page, css).text
+
+
+def set_slider(page, value):
+    page.execute_script(
+        "const s = document.getElementById('slider'); s.value = arguments[0];"
+        "s.dispatchEvent(new Event('input'))",
+        value,
+    )
+
+
+@pytest.mark.parametrize("name", ["plain", "hostile"])
+def test_it_opens_without_a_complaint_and_asks_nobody_for_anything(name, opened):
+    page = opened(name)
+    assert page.execute_script("return document.readyState") == "complete"
+    assert page.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"].endswith("WillBeSent")]
+    assert [url.rpartition("/")[2] for url in asked] == [f"{name}.html"]
+
+
+def test_hostile_texts_are_shown_as_texts_and_never_run(opened, hostile_texts):
+    page = opened("hostile")
+    shown = page.execute_script("return document.body.textContent")
+    assert page.execute_script("return window.hacked") is None
+    for hostile in [*hostile_texts, "<b>category</b>", "id <i>"]:
+        assert _short(hostile) in shown, hostile
+    counts = "return ['script', 'img', 'b', 'i', 'u'].map(n => document.querySelectorAll(n).length)"
+    assert page.execute_script(counts) == [2, 0, 0, 0, 0]
+    assert hostile_texts[1] in page.title
+    element(page, "#filter").send_keys("</script>")
+    rows = page.find_elements("css selector", "#table tbody tr:not([hidden])")
+    assert rows
+    assert all("</script>" in row.text for row in rows)
+    assert page.execute_script("return window.hacked") is None
+
+
+def test_the_slider_changes_the_counts(opened, facts):
+    page = opened()
+    found = thresholds(facts)
+    own = found["above"][found["start"]]
+    assert text(page, "#above") == f"{own:,}"
+    element(page, "#slider").send_keys(Keys.ARROW_RIGHT)
+    assert int(element(page, "#slider").get_property("value")) == found["start"] + 1
+    for step in (0, found["start"] + 1, len(found["thresholds"]) - 1):
+        set_slider(page, step)
+        threshold = found["thresholds"][step]
+        n_above = int((facts.scores > threshold).sum())
+        assert text(page, "#above") == f"{n_above:,}"
+        assert float(text(page, "#at")) == pytest.approx(threshold, abs=1e-3)
+        is_above = [row["above"] == "1" for row in visible_rows(page)]
+        assert is_above == [float(row["score"]) > threshold for row in visible_rows(page)]
+        above = facts.scores > threshold
+        recall = above[facts.labels == 1].mean()
+        assert text(page, "#recall") == f"{100 * recall:.1f} %"
+        among = facts.labels[above & (facts.labels >= 0)]
+        precision = f"{100 * among.mean():.1f} %" if len(among) else "–"
+        assert text(page, "#precision") == precision
+        said = element(page, "#slider").get_attribute("aria-valuetext")
+        assert said.endswith(f": {n_above} rows above")
+    element(page, "#reset").click()
+    assert text(page, "#above") == f"{own:,}"
+
+
+def test_the_slider_moves_the_line_in_the_figure(opened):
+    page = opened()
+    where = "return document.getElementById('scores-threshold').getBoundingClientRect().x"
+    before = page.execute_script(where)
+    set_slider(page, 0)
+    assert page.execute_script(where) < before
+
+
+@pytest.mark.parametrize("key", ["row", "score", "p", "above", "label", "other0"])
+def test_sorting_sorts_and_says_so(key, opened):
+    page = opened()
+    header = element(page, f"th[data-key='{key}']")
+    element(page, "#more").click()
+    for _ in range(2):
+        header.find_element("css selector", "button").send_keys(Keys.ENTER)
+        order = header.get_attribute("aria-sort")
+        sorted_by = page.find_elements("css selector", "th[aria-sort]")
+        assert [th.get_attribute("data-key") for th in sorted_by] == [key]
+        values = [row[key] for row in visible_rows(page)]
+        if key not in ("label", "other0"):
+            values = [float(value) for value in values]
+        assert values == sorted(values, reverse=order == "descending")
+    assert len(values) == 20
+
+
+def test_a_filter_keeps_the_rows_that_hold_its_text(opened, facts):
+    page = opened()
+    element(page, "#filter").send_keys("CITY = Rome")
+    rows = page.find_elements("css selector", "#table tbody tr:not([hidden])")
+    assert rows
+    assert all("city = Rome" in re.sub(r"\s+", " ", row.text) for row in rows)
+    shown, found = map(int, re.findall(r"\d+", text(page, "#shown")))
+    expected = [r for r in facts.rows if ("city", "Rome") in {reason[:2] for reason in r.reasons}]
+    assert (shown, found) == (min(10, len(expected)), len(expected))
+    element(page, "#filter").send_keys(" and nothing else")
+    assert text(page, "#shown") == "0 of 0 rows"
+
+
+def test_rows_are_chosen_by_verdict_and_label(opened):
+    page = opened()
+    choice = Select(element(page, "#verdict"))
+    choice.select_by_value("below")
+    assert {row["above"] for row in visible_rows(page)} == {"0"}
+    choice.select_by_value("alarm")
+    assert {(row["above"], row["label"]) for row in visible_rows(page)} == {("1", "normal")}
+    set_slider(page, 10_000)
+    assert visible_rows(page) == []
+    choice.select_by_value("missed")
+    assert {(row["above"], row["label"]) for row in visible_rows(page)} == {("0", "anomaly")}
+
+
+def test_more_rows_are_shown_when_asked_for(opened, facts):
+    page = opened()
+    assert len(visible_rows(page)) == 10
+    for n in range(20, len(facts.rows) + 1, 10):
+        element(page, "#more").click()
+        assert len(visible_rows(page)) == n
+    assert not element(page, "#more").is_displayed()
+
+
+def background(page):
+    return page.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_theme_is_that_of_the_system_until_it_is_changed(theme, opened):
+    page = opened(theme=theme)
+    first, button = background(page), element(page, "#theme")
+    assert (first == "rgb(255, 255, 255)") is (theme == "light")
+    assert button.text == ("Dark theme" if theme == "light" else "Light theme")
+    button.click()
+    assert background(page) != first
+    button.click()
+    assert background(page) == first
+
+
+CONTRASTS = """
+const shade = (colour) => {
+  const parts = colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const [r, g, b] = parts.map(v => v / 255).map(
+    v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = (node) => {
+  for (let at = node; at; at = at.parentElement) {
+    const colour = getComputedStyle(at).backgroundColor;
+    if (!/, 0\\)$/.test(colour)) return colour;
+  }
+};
+const found = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const node = walker.currentNode.parentElement;
+  if (!walker.currentNode.textContent.trim() || !node.checkVisibility()) continue;
+  const style = getComputedStyle(node);
+  const ink = node.closest("svg") ? style.fill : style.color;
+  const [a, b] = [shade(ink), shade(behind(node))].sort((x, y) => y - x);
+  found.push([(a + 0.05) / (b + 0.05), walker.currentNode.textContent.trim()]);
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it(theme, opened):
+    contrasts = opened(theme=theme).execute_script(CONTRASTS)
+    assert len(contrasts) > 100
+    faint = [(round(ratio, 2), words) for ratio, words in contrasts if ratio < 4.5]
+    assert faint == []
+
+
+def test_controls_have_labels_and_figures_have_words(opened):
+    page = opened()
+    nameless = page.execute_script(
+        "return [...document.querySelectorAll('input, select')].filter(e => !e.labels.length)"
+    )
+    assert nameless == []
+    figures = page.find_elements("css selector", "figure > svg")
+    assert len(figures) == 6
+    for figure in figures:
+        assert figure.get_attribute("role") == "img"
+        assert len(figure.get_attribute("aria-label")) > 20
+    levels = page.execute_script(
+        "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert max(np.diff(levels)) <= 1
+
+
+def test_everything_is_reached_by_the_keyboard(opened):
+    page = opened()
+    reached = []
+    for _ in range(40):
+        page.switch_to.active_element.send_keys(Keys.TAB)
+        active = page.switch_to.active_element
+        reached.append(active.get_attribute("id") or active.tag_name)
+    assert {"theme", "slider", "reset", "filter", "verdict", "more", "summary"} <= set(reached)
+
+
+@pytest.mark.parametrize("name", ["plain", "hostile"])
+@pytest.mark.parametrize("size", [PHONE, (320, 600), DESKTOP])
+def test_no_page_is_wider_than_its_window(name, size, opened):
+    page = opened(name, size)
+    widths = "return [document.documentElement.scrollWidth, innerWidth]"
+    scroll, inner = page.execute_script(widths)
+    assert (inner, scroll <= inner) == (size[0], True)
+
+
+def test_print_is_light_and_without_controls(opened):
+    page = opened(theme="dark", media="print")
+    assert background(page) == "rgb(255, 255, 255)"
+    for css in ("#theme", "#slider", "#filter", "#more", "#reset"):
+        assert not element(page, css).is_displayed(), css
+    assert element(page, "#table").is_displayed()
