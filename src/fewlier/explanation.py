@@ -111,6 +111,8 @@ class Explanation:
         What the remainder is, e.g. "(latent code)".
     meaning : str
         What contributions and remainder mean with the density at hand, in a sentence.
+    expected : Expectation
+        What was expected of every cell given the others.
     """
 
     table: Table
