@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test audit fuzz smoke bench format clean
+.PHONY: demo test audit fuzz smoke bench guide format clean
 
 demo: $(READY)
 	$(BIN)/fewlier demo
@@ -40,6 +40,10 @@ smoke: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed
+
+# Runs the commands of the guide and writes what they print into it.
+guide: $(READY)
+	$(BIN)/python tools/guide.py docs/GUIDE.md
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -140,6 +140,13 @@ def test_few_rows_or_none_are_no_drift(detector):
         assert detector.drift(shop(n, seed=4) if n else shop(1, seed=4)[:0]).found == ()
 
 
+def test_a_drift_of_many_columns_names_the_farthest():
+    drift = Drift(5, tuple(Change(f"c{d}", "values", 0.2 + 0.01 * d, 0.001) for d in range(9)))
+    assert "normals: values of c8 (0.28), values of c7 (0.27)" in str(drift)
+    assert str(drift).endswith("values of c3 (0.23) and 3 more. Check the data, or fit again.")
+    assert len(drift.columns) == 9
+
+
 def test_a_drift_reads_as_json():
     drift = Drift(5, (Change(None, "scores", 0.5, 0.001), Change("x", "missing", 0.01, 0.001)))
     found = drift.to_json()

@@ -16,6 +16,8 @@ LEVEL = 0.01
 """Chance that rows of the training normals' own distribution are said to have drifted at all."""
 LEAST_DISTANCE = 0.1
 """A smaller change is none, however certain: a file may be huge, and hold some anomalies."""
+MAX_NAMED = 6
+"""Changes that a sentence names; a table may have thousands of columns."""
 # Normals that stand for all: differences of a tenth are told from far fewer.
 MAX_ROWS = 20_000
 # Levels that are expected less often in either sample are taken together.
@@ -173,9 +175,11 @@ class Drift:
         """Return what has changed, with distances."""
         if not self.found:
             return f"{self.n_rows} rows look like the training normals."
+        named, n_more = map(str, self.found[:MAX_NAMED]), len(self.found) - MAX_NAMED
+        more = f" and {n_more} more" if n_more > 0 else ""
         return (
             f"{self.n_rows} rows no longer look like the training normals: "
-            f"{', '.join(map(str, self.found))}. Check the data, or fit again."
+            f"{', '.join(named)}{more}. Check the data, or fit again."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""docs/GUIDE.md shows what its commands print; tools/guide.py, which runs them, can tell."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "docs" / "GUIDE.md"
+TOOL = ROOT / "tools" / "guide.py"
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True)
+
+
+@pytest.fixture
+def document(tmp_path):
+    """Return a function that writes a document of console blocks."""
+
+    def write(*blocks):
+        path = tmp_path / "document.md"
+        path.write_text("".join(f"Words.\n\n```console\n{block}```\n" for block in blocks), "utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.slow
+def test_the_guide_shows_what_its_commands_print():
+    done = run(GUIDE, "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_guide_leads_through_every_command_from_a_table_to_a_decision():
+    shown = re.findall(r"^\$ fewlier (\w+)", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
+    assert set(shown) == {
+        *("demo", "fit", "inspect", "score", "explain", "evaluate", "threshold", "report"),
+        "update",
+    }
+
+
+def test_links_within_the_guide_lead_somewhere():
+    text = GUIDE.read_text("utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+    targets = re.findall(r"\]\(#([^)]+)\)", text)
+    assert targets
+    assert set(targets) <= anchors
+
+
+def test_commands_run_in_one_folder_and_their_output_is_written_below_them(document):
+    path = document("$ echo 7 > seven; echo '  wide  '\nold\n", "$ cat seven\n$ pwd > here\nold\n")
+    done = run(path)
+    assert done.returncode == 0, done.stderr
+    assert "the output of 3 commands" in done.stdout
+    assert path.read_text("utf-8") == (
+        "Words.\n\n```console\n$ echo 7 > seven; echo '  wide  '\n  wide\n```\n"
+        "Words.\n\n```console\n$ cat seven\n7\n$ pwd > here\n```\n"
+    )
+    assert run(path, "--check").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        ("score 59.16, +9.5", "score 60.31, +9.4"),  # five per cent, or one in the last digit
+        ("0.0345 5.8–8.4", "0.0344 5.9–8.5"),
+        ("8 rows", "9 rows"),
+        ("time 8.6 s", "time 25.3 s"),
+        ("fewlier 0.1.0, torch 2.13.0+cpu", "fewlier 0.1.0, torch 2.5.1"),
+        ("lambda 1: 0.5, 10: 0.5 (weight)", "lambda 1: 1.0 (weight)"),
+        (" row   score\n ────────────\n   7    9.9", " row   score\n ─────────────\n   7   10.1"),
+        ("done", "fewlier: fitting: 53% done, about 9 s left\ndone"),
+        ("done", "fewlier: fitting: 12 s\ndone"),
+    ],
+)
+def test_what_another_machine_prints_is_no_difference(shown, printed, document, tmp_path):
+    (tmp_path / "printed").write_text(f"{printed}\n", "utf-8")
+    done = run(document(f"$ cat {tmp_path / 'printed'}\n{shown}\n"), "--check")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        ("8 rows", "8 lines"),
+        ("8 rows", "10 rows"),
+        ("recall 72.6%", "recall 80.1%"),
+        ("AUC 0.9707", "AUC 0.9107"),
+        ("+9.5", "-9.5"),
+        ("one", "one\ntwo"),
+        ("time 8.6 s", "time 8.6 h"),
+    ],
+)
+def test_other_words_or_numbers_are_a_difference_and_shown(shown, printed, document, tmp_path):
+    (tmp_path / "printed").write_text(f"{printed}\n", "utf-8")
+    path = document("$ true\n", f"$ cat {tmp_path / 'printed'}\n{shown}\n")
+    before = path.read_text("utf-8")
+    done = run(path, "--check")
+    assert done.returncode == 1
+    assert f"+{printed.splitlines()[-1]}\n" in done.stdout
+    assert done.stdout.endswith("guide: 1 of 2 commands print something else\n")
+    assert path.read_text("utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("$ echo so far; exit 3\n", "ended with exit code 3:\nso far"),
+        ("no command\n", "a console block must begin with '$ '; got 'no command"),
+        ("", "a console block must begin with '$ '; got ''"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_and_nothing_written(block, message, document):
+    path = document("$ echo new\nold\n", block)
+    before = path.read_text("utf-8")
+    done = run(path)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert path.read_text("utf-8") == before

@@ -1,0 +1,126 @@
+"""Run the commands that a document shows: `python tools/guide.py docs/GUIDE.md [--check]`.
+
+A block of the kind `console` shows commands, each after "$ ", and below it what it prints. All
+commands of a document run one after the other in one temporary folder. The blocks are written anew;
+with --check they are compared instead, and a block that shows anything else fails (exit code 1).
+"""
+
+import argparse
+import difflib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+Step = tuple[str, str]
+"""A command, and what it prints."""
+
+BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", flags=re.MULTILINE | re.DOTALL)
+PROMPT = "$ "
+# One thread adds numbers up in the same order everywhere, and does not quarrel for cores.
+ENVIRONMENT = {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
+# Lines about the progress come only where a command takes long.
+PROGRESS = re.compile(r"^fewlier: \w+ing: .* s( left)?\n", flags=re.MULTILINE)
+# What another machine may print otherwise: times, versions, and which lambdas are kept, which hangs
+# on last digits. The width of a table hangs on its numbers.
+MASKS = (
+    (re.compile(r"\b\d+(\.\d+)? s\b"), "TIME"),
+    (re.compile(r"(?<=torch )\S+"), "VERSION"),
+    (re.compile(r"^lambda .*", flags=re.MULTILINE), "LAMBDAS"),
+    (re.compile(r"─+"), "─"),
+    (re.compile(r" +"), " "),
+)
+NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+TOLERANCE = Decimal("0.05")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the blocks of a document anew, or compare them; return the exit code."""
+    parser = argparse.ArgumentParser(description="Run the commands that a document shows.")
+    parser.add_argument("document", type=Path)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    options = parser.parse_args(arguments)
+    text = options.document.read_text("utf-8")
+    shown = [step for block in BLOCK.findall(text) for step in steps(block)]
+    with tempfile.TemporaryDirectory() as folder:
+        printed = [(command, output_of(command, Path(folder))) for command, _ in shown]
+    if not options.check:
+        options.document.write_text(rewritten(text, printed), "utf-8")
+        print(f"guide: wrote the output of {len(printed)} commands to {options.document}")
+        return 0
+    stale = [difference(*pair) for pair in zip(shown, printed, strict=True) if not alike(*pair)]
+    print(*stale, f"guide: {len(stale)} of {len(shown)} commands print something else", sep="\n")
+    return 1 if stale else 0
+
+
+def steps(block: str) -> list[Step]:
+    """Return the commands of a block with what it shows below them."""
+    before, *parts = re.split(f"^{re.escape(PROMPT)}", block, flags=re.MULTILINE)
+    if before or not parts:
+        sys.exit(f"guide: a console block must begin with {PROMPT!r}; got {block!r}")
+    return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+
+
+def output_of(command: str, folder: Path) -> str:
+    """Run a command in a folder and return what it prints, without blanks at the ends of lines."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=os.environ | ENVIRONMENT | {"PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+    if done.returncode:
+        sys.exit(f"guide: {command!r} ended with exit code {done.returncode}:\n{done.stdout}")
+    output = re.sub(r" +$", "", PROGRESS.sub("", done.stdout), flags=re.MULTILINE).strip("\n")
+    return f"{output}\n" if output else ""
+
+
+def rewritten(text: str, printed: Sequence[Step]) -> str:
+    """Return the document with this below its commands."""
+    outputs = iter(printed)
+
+    def fresh(block: re.Match[str]) -> str:
+        parts = (next(outputs) for _ in steps(block.group()))
+        return "".join(f"{PROMPT}{command}\n{output}" for command, output in parts)
+
+    return BLOCK.sub(fresh, text)
+
+
+def alike(shown: Step, printed: Step) -> bool:
+    """Whether words and shape are the same, and the numbers nearly."""
+    ours, theirs = (_masked(output) for _, output in (shown, printed))
+    if NUMBER.sub("#", ours) != NUMBER.sub("#", theirs):
+        return False
+    pairs = zip(NUMBER.findall(ours), NUMBER.findall(theirs), strict=True)
+    return all(near(Decimal(one), Decimal(other)) for one, other in pairs)
+
+
+def near(one: Decimal, other: Decimal) -> bool:
+    """Whether two numbers differ by at most five per cent, or by one in their last digit."""
+    last_digit = max(Decimal(1).scaleb(int(number.as_tuple().exponent)) for number in (one, other))
+    return abs(one - other) <= max(TOLERANCE * max(abs(one), abs(other)), last_digit)
+
+
+def _masked(output: str) -> str:
+    for pattern, mask in MASKS:
+        output = pattern.sub(mask, output)
+    return output
+
+
+def difference(shown: Step, printed: Step) -> str:
+    """Return what a command should print and prints, line by line."""
+    before, after = (output.splitlines() for _, output in (shown, printed))
+    lines = difflib.unified_diff(before, after, "the document", "the command", lineterm="")
+    return "\n".join([f"{PROMPT}{shown[0]}", *lines])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
