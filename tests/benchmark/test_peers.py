@@ -77,7 +77,9 @@ def test_knn_distance_is_the_mean_over_five_normals_none_of_them_the_row_itself(
 def test_a_package_that_is_not_there_is_told_with_how_to_get_it(monkeypatch):
     absent = Peer("DevNet", True, PEERS["DevNet"].fit_score, "deepod_that_is_not_there")
     monkeypatch.setitem(PEERS, "DevNet", absent)
-    with pytest.raises(UserError, match=r"got DevNet without deepod_that.*pip install 'fewlier\[be"):
+    with pytest.raises(
+        UserError, match=r"got DevNet without deepod_that.*pip install 'fewlier\[be"
+    ):
         require(["DevNet", "kNN distance"])
     require(["kNN distance", "extra trees"])
 
@@ -95,7 +97,7 @@ def test_networks_are_checked_to_learn_from_labels(name):
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_network_that_does_not_learn_from_labels_is_refused(sign, monkeypatch):
-    def label_blind(name, X, test, y, seed):
+    def label_blind(_, __, test, *rest):  # noqa: ARG001
         return sign * test.sum(axis=1)  # right by chance, or wrong
 
     monkeypatch.setattr(deep_peers, "_fit_score", label_blind)
