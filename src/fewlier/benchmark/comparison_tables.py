@@ -98,7 +98,8 @@ def _average_note(grid: Grid) -> tuple[str, ...]:
     names = grid.common.datasets
     if not names:
         return ("There is no average: no table has results of every method.",)
-    return (f"Averages are over {len(names)} tables: {', '.join(names)}.",)
+    tables = "1 table" if len(names) == 1 else f"{len(names)} tables"
+    return (f"Averages are over {tables}: {', '.join(names)}.",)
 
 
 def _left_out(rows: Sequence[Result]) -> Iterator[str]:
