@@ -18,19 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.grid import (
-    MEASURES,
-    MIN_TEST_ANOMALIES,
-    TOO_FEW,
-    Split,
-    append,
-    command_line,
-    drawn,
-    load,
-    measure,
-    read,
-    table_paths,
-)
+from benchmarks.grid import MEASURES, append, command_line, load, measure_or_tell, read, table_paths
+from fewlier.benchmark.few_labels import draw_clean
 from fewlier.table import Table
 
 FIELDS = ["table", "variant", "labels", "split", *MEASURES]
@@ -83,14 +72,6 @@ def altered(X: np.ndarray, variant: Variant) -> Table:
     return Table(cells)
 
 
-def split(y: np.ndarray, n_labels: int, number: int) -> Split:
-    """Draw a split; those of one number are nested in the labels."""
-    normals, tested, anomalies = drawn(y, number)
-    given = np.concatenate([normals, anomalies[:n_labels]])
-    test = np.concatenate([tested, anomalies[n_labels:]])
-    return Split(number, given, y[given], test)
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Compute the rows that are not in the file yet."""
     done = {(r["table"], r["variant"], r["labels"], r["split"]) for r in read(arguments.out)}
@@ -104,11 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
                 if not splits:
                     continue
                 common = dict(zip(FIELDS, key, strict=False))
-                if (y == 1).sum() - n_labels < MIN_TEST_ANOMALIES:
-                    rows = [{"split": s, "reason": TOO_FEW} for s in splits]
-                else:
-                    given = [split(y, n_labels, s) for s in splits]
-                    rows = list(measure(table, y, VARIANTS[name].parameters, given))
+                drawn = {s: draw_clean(y, n_labels, s) for s in splits}
+                rows = list(measure_or_tell(table, y, VARIANTS[name].parameters, drawn))
                 append(arguments.out, FIELDS, [{**common, **row} for row in rows])
                 print(*key, flush=True)
 

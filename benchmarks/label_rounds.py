@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.grid import Split, append, command_line, load, read, table_paths
-from benchmarks.unlabelled_pools import split
+from benchmarks.grid import append, command_line, load, read, table_paths
 from fewlier import AnomalyDetector
+from fewlier.benchmark.few_labels import HIDDEN, Split, draw_pool
 
 FIELDS = ["table", "variant", "split", "round", "labels", "anomalies", "auc", "seconds", "reason"]
-CONTAMINATION = 0.05
 N_ROUNDS, N_LABELLED = 5, 10
 
 
@@ -67,7 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
         X, y = load(path)
         X, y = X[: arguments.max_rows], y[: arguments.max_rows]
         for number in range(arguments.splits):
-            given = split(y, CONTAMINATION, 0, number)
+            given = draw_pool(y, 0, number, HIDDEN)
             for variant in ("update", "refit"):
                 key = {"table": path.stem, "variant": variant, "split": str(number)}
                 if tuple(key.values()) in done:

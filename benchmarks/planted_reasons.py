@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import IsolationForest
 
-from benchmarks.dev_tables import split
 from benchmarks.grid import append, command_line, load, read, table_paths
 from fewlier import AnomalyDetector
+from fewlier.benchmark.few_labels import draw_clean
 
 FIELDS = ["table", "kind", "method", "n_columns", "n_rows", "top1", "top3", "ms_per_row"]
 N_LABELS, N_PLANTED = 6, 1000
@@ -91,7 +91,9 @@ def kernel_shap(normals: np.ndarray) -> Contributions:
 
 def measured(X: np.ndarray, y: np.ndarray, n_shap: int) -> list[dict[str, Any]]:
     """Fit one table and return a row for each kind and method."""
-    drawn = split(y, N_LABELS, 0)
+    drawn = draw_clean(y, N_LABELS, 0)
+    if isinstance(drawn, str):
+        raise SystemExit(f"tables must have anomalies to label and to test; got {drawn}")
     X = X[:, distinct(X[drawn.given[drawn.labels == 0]])]
     training = X[drawn.given]
     normals, fresh = training[drawn.labels == 0], X[drawn.test[y[drawn.test] == 0]]

@@ -18,49 +18,12 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.grid import (
-    MEASURES,
-    MIN_TEST_ANOMALIES,
-    TOO_FEW,
-    Split,
-    append,
-    command_line,
-    drawn,
-    load,
-    measure,
-    read,
-    table_paths,
-)
+from benchmarks.grid import MEASURES, append, command_line, load, measure_or_tell, read, table_paths
+from fewlier.benchmark.few_labels import draw_pool
 from fewlier.table import Table
-from fewlier.table.labels import ANOMALY, UNLABELLED
 
 FIELDS = ["table", "variant", "contamination", "labels", "split", *MEASURES]
-MIN_NORMALS = 200
 VARIANTS = {name: {"unlabelled": name} for name in ("robust", "normal")}
-
-
-def pool_sizes(n_normals: int, n_anomalies: int, contamination: float) -> tuple[int, int]:
-    """Return how many normals and hidden anomalies are in a pool, of those that may be."""
-    hidden = min(round(contamination / (1 - contamination) * n_normals), n_anomalies // 2)
-    if not contamination:
-        return n_normals, 0
-    return min(round(hidden * (1 - contamination) / contamination), n_normals), hidden
-
-
-def split(y: np.ndarray, contamination: float, n_labels: int, number: int) -> Split | str:
-    """Draw a split, or say why there is none; the test rows do not depend on the share hidden."""
-    normals, tested_normals, anomalies = drawn(y, number)
-    labelled, others = anomalies[:n_labels], anomalies[n_labels:]
-    n_normals, n_hidden = pool_sizes(len(normals), len(others), contamination)
-    tested = others[len(others) // 2 :]
-    if len(labelled) < n_labels or len(tested) < MIN_TEST_ANOMALIES:
-        return TOO_FEW
-    if contamination and n_normals < MIN_NORMALS:
-        return f"fewer than {MIN_NORMALS} normals"
-    given = np.concatenate([normals[:n_normals], others[:n_hidden], labelled])
-    labels = np.full(len(given), UNLABELLED, dtype=np.int8)
-    labels[n_normals + n_hidden :] = ANOMALY
-    return Split(number, given, labels, np.concatenate([tested_normals, tested]))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -73,14 +36,11 @@ def run(arguments: argparse.Namespace) -> None:
         for n_labels, contamination, name in cells:
             key = (path.stem, name, f"{contamination:g}", str(n_labels))
             numbers = [s for s in range(arguments.splits) if (*key, str(s)) not in done]
-            found = {s: split(y, contamination, n_labels, s) for s in numbers}
-            splits = [one for one in found.values() if isinstance(one, Split)]
-            rows = [{"split": s, "reason": r} for s, r in found.items() if isinstance(r, str)]
-            if splits:
-                rows += measure(table, y, VARIANTS[name], splits)
+            drawn = {s: draw_pool(y, n_labels, s, contamination) for s in numbers}
+            rows = list(measure_or_tell(table, y, VARIANTS[name], drawn))
             common = dict(zip(FIELDS, key, strict=False))
             append(arguments.out, FIELDS, [{**common, **row} for row in rows])
-            if splits:
+            if any("auc" in row for row in rows):
                 print(*key, flush=True)
 
 

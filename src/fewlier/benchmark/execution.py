@@ -74,10 +74,16 @@ def execute(
             on_progress(1 - left / total)
 
 
-def versions() -> str:
-    """Name the versions of what computes."""
-    packages = ("torch", "numpy", "scikit-learn")
-    others = ", ".join(f"{name} {version(name)}" for name in packages)
+def rows_of(experiment: str, jobs: Sequence[Job], store: Store) -> list[Result]:
+    """Return the rows that a store has of the cells of jobs in an experiment."""
+    cells = {cell for job in jobs for cell in job.cells}
+    return [row for row in latest(store.read(experiment)) if cell_of(experiment, row) in cells]
+
+
+def versions(packages: Sequence[str] = ()) -> str:
+    """Name the versions of what computes, and of further packages."""
+    names = ("torch", "numpy", "scikit-learn", *packages)
+    others = ", ".join(f"{name} {version(name)}" for name in names)
     return f"fewlier {__version__}, python {platform.python_version()}, {others}"
 
 
@@ -93,7 +99,7 @@ def _done(jobs: Sequence[Job], store: Store, retry: bool) -> set[Cell]:
                     f"{store.path(experiment)} must have rows of the same tables; those of "
                     f"{cell.dataset} are of a table with other values. Name another folder."
                 )
-            if not (retry and row.reason):
+            if not (retry and row.has_failed):
                 done.add(cell)
     return done
 
@@ -103,12 +109,12 @@ def _append(store: Store, job: Job, measured: Measured) -> None:
     found = dict(measured)
     rows: dict[str, list[Result]] = {}
     for cell, seed in job.seeds.items():
-        rows.setdefault(cell.experiment, []).append(_row(cell, seed, job.sha256, found[cell]))
+        rows.setdefault(cell.experiment, []).append(_row(cell, seed, job, found[cell]))
     for experiment, group in rows.items():
         store.append(experiment, group)
 
 
-def _row(cell: Cell, seed: int, sha256: str, measurement: Measurement) -> Result:
+def _row(cell: Cell, seed: int, job: Job, measurement: Measurement) -> Result:
     return Result(
         dataset=cell.dataset,
         method=cell.method,
@@ -121,8 +127,8 @@ def _row(cell: Cell, seed: int, sha256: str, measurement: Measurement) -> Result
         auc=measurement.auc,
         average_precision=measurement.average_precision,
         seconds=measurement.seconds,
-        sha256=sha256,
-        versions=versions(),
+        sha256=job.sha256,
+        versions=versions(job.packages),
         machine=measurement.machine,
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
         reason=measurement.reason,

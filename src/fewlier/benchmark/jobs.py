@@ -44,12 +44,15 @@ class Job:
         Takes some of the cells and returns what was measured in each of them.
     cost : float
         How long it takes, roughly, compared with others: the longest start first.
+    packages : tuple of str
+        Optional packages that compute, whose versions its rows name too.
     """
 
     seeds: Mapping[Cell, int]
     sha256: str
     compute: Compute
     cost: float
+    packages: tuple[str, ...] = ()
 
     @property
     def cells(self) -> tuple[Cell, ...]:

@@ -1,12 +1,11 @@
 """The page of the reproduction: what is generated in it comes from a folder of results."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fewlier.atomic import replacing
+from fewlier.benchmark.blocks import EMPTY, fill, read_page, write_text
 from fewlier.benchmark.claims import check_claims
 from fewlier.benchmark.experiments import (
     DEDUPLICATED,
@@ -42,9 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = Path("figures") / "reproduction"  # beside the page
-_EMPTY = "No results yet.\n"
-_BEGIN, _END = "<!-- begin generated: ", "<!-- end generated -->"
-_BLOCK = re.compile(rf"({_BEGIN}([^\n]+) -->\n).*?({_END})", re.DOTALL)
 _CAPTIONS = {
     "figure_1": "Figure 1: anomaly scores of a table with one column",
     "figure_2": "Figure 2: the sigmoid of the objective, and the step of the AUC",
@@ -74,13 +70,7 @@ def write_page(results: Path, page: Path) -> None:
     the page. The same results give the same files; without those of the paper's experiment nothing
     is written.
     """
-    if not page.is_file():
-        raise UserError(
-            f"The page must be a Markdown file with generated parts; got {page}, which is no file. "
-            "Name docs/REPRODUCTION.md, or a copy of it."
-        )
-    text = page.read_text("utf-8")
-    check_blocks(text, page)
+    text = read_page(page, _NAMES, "docs/REPRODUCTION.md")
     _require_matplotlib()
     store = Store(results)
     if not store.path(PAPER).is_file():
@@ -93,11 +83,11 @@ def write_page(results: Path, page: Path) -> None:
     found = {experiment: store.read(experiment) for experiment in EXPERIMENTS}
     tables, figures = list(make_tables(found)), make_figures(found)
     for table in tables:
-        _write(results / "tables" / f"{table.name}.csv", to_csv(table))
-        _write(results / "tables" / f"{table.name}.tex", to_latex(table))
+        write_text(results / "tables" / f"{table.name}.csv", to_csv(table))
+        write_text(results / "tables" / f"{table.name}.tex", to_latex(table))
     for name, figure in figures.items():
         save(figure, page.parent / FIGURES, name)
-    _write(page, fill(text, make_blocks(found, tables, list(figures))))
+    write_text(page, fill(text, make_blocks(found, tables, list(figures))))
 
 
 def make_tables(found: Results) -> Iterator[Table]:
@@ -134,7 +124,7 @@ def make_figures(found: Results) -> dict[str, "Figure"]:
 
 def make_blocks(found: Results, tables: Sequence[Table], figures: Sequence[str]) -> dict[str, str]:
     """Return what stands in the generated parts of the page, by their names."""
-    blocks = dict.fromkeys(_NAMES, _EMPTY)
+    blocks = dict.fromkeys(_NAMES, EMPTY)
     blocks |= {table.name: to_markdown(table) for table in tables}
     blocks |= {name: f"![{_CAPTIONS[name]}]({FIGURES.as_posix()}/{name}.svg)\n" for name in figures}
     if any(found.values()):
@@ -145,35 +135,6 @@ def make_blocks(found: Results, tables: Sequence[Table], figures: Sequence[str])
         blocks["large_differences"] = tell_large_differences(paper)
         blocks["default_detector"] = tell_extra(paper)
     return blocks
-
-
-def check_blocks(text: str, page: Path) -> None:
-    """Refuse a page without generated parts, or with one that is unknown or has no end."""
-    names = [found[2] for found in _BLOCK.finditer(text)]
-    unknown = [name for name in names if name not in _NAMES]
-    if unknown or not names:
-        got = ", ".join(unknown) or "none"
-        raise UserError(
-            f"Generated parts of {page} must be among {', '.join(_NAMES)}; got {got}. Put "
-            f"'{_BEGIN}NAME -->' and '{_END}' around each, on lines of their own."
-        )
-    if not len(names) == text.count(_BEGIN) == text.count(_END):
-        raise UserError(
-            f"Each generated part of {page} must end before the next begins; got "
-            f"{text.count(_BEGIN)} that begin and {text.count(_END)} that end. Put "
-            f"'{_END}' after each."
-        )
-
-
-def fill(text: str, blocks: Mapping[str, str]) -> str:
-    """Return the text with its generated parts replaced."""
-    return _BLOCK.sub(lambda found: f"{found[1]}\n{blocks[found[2]]}\n{found[3]}", text)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        file.write(text.encode())
 
 
 def _require_matplotlib() -> None:

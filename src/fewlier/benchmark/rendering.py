@@ -21,7 +21,7 @@ _WIDEST_CELL = len(".861 +.022")
 def to_markdown(table: Table) -> str:
     """Return the table with cells such as ``**0.861** (0.839, +0.022)``, and its notes below."""
     lines = [
-        f"**{table.title}**; in brackets {table.compared}.",
+        f"**{table.title}**" + (f"; in brackets {table.compared}." if table.reference else ""),
         "",
         _line(["", *(column.heading for column in table.columns)]),
         _line(["---", *["---:"] * len(table.columns)]),
@@ -77,8 +77,7 @@ def print_tables(
 ) -> None:
     """Print, for each k, the mean AUC of each method on each table and its difference to the paper.
 
-    Only tables and methods with results are shown. Methods that do not fit beside each other come
-    in blocks below each other.
+    Only tables and methods with results are shown.
     """
     console = console or Console()
     found = _datasets(results)
@@ -89,14 +88,19 @@ def print_tables(
         if not (datasets and methods):
             continue
         table = auc_table(results, k, f"k_{k}", shown, datasets)
-        console.print(f"\n{table.title}, and the difference to the paper:", highlight=False)
-        most = max(1, (console.width - _WIDEST_NAME) // (_WIDEST_CELL + 1))
-        n_blocks = ceil(len(table.columns) / most)
-        per_block = ceil(len(table.columns) / n_blocks)
-        for start in range(0, len(table.columns), per_block):
-            console.print(_terminal(table.rows, table.columns[start : start + per_block]))
-        for note in table.notes:
-            console.print(note, highlight=False, markup=False)
+        print_table(table, f"{table.title}, and the difference to the paper:", console)
+
+
+def print_table(table: Table, title: str, console: Console) -> None:
+    """Print a table and its notes; columns that do not fit beside each other come in blocks."""
+    console.print(f"\n{title}", highlight=False)
+    most = max(1, (console.width - _WIDEST_NAME) // (_WIDEST_CELL + 1))
+    n_blocks = ceil(len(table.columns) / most)
+    per_block = ceil(len(table.columns) / n_blocks)
+    for start in range(0, len(table.columns), per_block):
+        console.print(_terminal(table.rows, table.columns[start : start + per_block]))
+    for note in table.notes:
+        console.print(note, highlight=False, markup=False)
 
 
 def print_times(times: Sequence[Result], console: Console | None = None) -> None:

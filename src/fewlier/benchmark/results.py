@@ -9,6 +9,8 @@ from typing import NamedTuple, final
 
 from fewlier.errors import FormatError
 
+LEFT_OUT = "left out: "  # begins the reason of a cell that is no failure: nothing was to be run
+
 
 class Cell(NamedTuple):
     """What one row of results is about; a folder of results has one row per cell.
@@ -49,6 +51,11 @@ class Result:
     machine: str
     date: str
     reason: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it should have been measured, and was not."""
+        return bool(self.reason) and not self.reason.startswith(LEFT_OUT)
 
 
 COLUMNS = tuple(field.name for field in fields(Result))

@@ -6,7 +6,7 @@ better.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -132,15 +132,21 @@ class Outcome:
     losses: tuple[str, ...]
 
 
-def make_grid(results: Iterable[Result], datasets: Sequence[str], methods: Sequence[str]) -> Grid:
-    """Arrange the AUCs of results, which all have one k; of a repeated cell the last row counts."""
+def make_grid(
+    results: Iterable[Result],
+    datasets: Sequence[str],
+    methods: Sequence[str],
+    measure: Literal["auc", "average_precision"] = "auc",
+) -> Grid:
+    """Arrange a measure of results, all of one k; of a repeated cell the last row counts."""
     rows = [row for row in latest(results) if row.dataset in datasets and row.method in methods]
     splits = sorted({row.split for row in rows})
     values = np.full((len(datasets), len(methods), len(splits)), np.nan)
     for row in rows:
-        if row.auc is not None:
+        value: float | None = getattr(row, measure)
+        if value is not None:
             at = datasets.index(row.dataset), methods.index(row.method), splits.index(row.split)
-            values[at] = row.auc
+            values[at] = value
     return Grid.of_values(datasets, methods, values)
 
 

@@ -10,7 +10,16 @@ from typing import Annotated, NoReturn
 import typer
 
 from fewlier import __version__
-from fewlier.cli import data, inspection, labelled, report, reproduction, scoring, training
+from fewlier.cli import (
+    comparison,
+    data,
+    inspection,
+    labelled,
+    report,
+    reproduction,
+    scoring,
+    training,
+)
 from fewlier.cli.screen import Stopped, Terminated, say, warnings_as_notes
 from fewlier.errors import UserError
 
@@ -24,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (training, scoring, report, labelled, inspection, data, reproduction):
+for commands in (training, scoring, report, labelled, inspection, data, reproduction, comparison):
     commands.register(app)
 
 

@@ -69,3 +69,18 @@ def read_kinds(declarations: list[str]) -> dict[str, str] | None:
 def read_names(lists: list[str]) -> list[str]:
     """Read ``id,timestamp``, given once or more."""
     return [name.strip() for text in lists for name in text.split(",") if name.strip()]
+
+
+def refuse_options_of_a_run(context: typer.Context) -> None:
+    """Refuse options that would do nothing beside --page, which is written from results alone."""
+    sources = {
+        option.opts[0]: context.get_parameter_source(str(option.name))
+        for option in context.command.params
+        if option.name not in ("page", "results")
+    }
+    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    if given:
+        raise UserError(
+            f"--page must be alone or with --results, for nothing is run; got "
+            f"{', '.join(given)}. Run without --page first."
+        )

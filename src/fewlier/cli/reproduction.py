@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fewlier.cli.options import AsJson, read_names
-from fewlier.cli.screen import progress, say
+from fewlier.cli.options import AsJson, read_names, refuse_options_of_a_run
+from fewlier.cli.screen import progress, say, tell_of_failures
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
 ) -> None:
     """Run the paper's experiments, or what is missing of them, and show them beside the paper's."""
     if page is not None:
-        _write_page(context, page, results or RESULTS)
+        refuse_options_of_a_run(context)
+        _write_page(page, results or RESULTS)
         return
     experiment = _experiment(quick, three_validation_anomalies, deduplicated, times)
     if times and (device == "cuda" or (workers or 1) > 1):
@@ -107,22 +108,10 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         print_times(rows)
     else:
         print_tables(rows, scope.design.anomalies)
-    _tell_of_failures(rows)
+    tell_of_failures(rows)
 
 
-def _write_page(context: typer.Context, page: Path, results: Path) -> None:
-    """Write the page from results alone; options of a run would do nothing."""
-    sources = {
-        option.opts[0]: context.get_parameter_source(str(option.name))
-        for option in context.command.params
-        if option.name not in ("page", "results")
-    }
-    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-    if given:
-        raise UserError(
-            f"--page must be alone or with --results, for nothing is run; got "
-            f"{', '.join(given)}. Run without --page first."
-        )
+def _write_page(page: Path, results: Path) -> None:
     from fewlier.benchmark.page import write_page
 
     write_page(results, page)
@@ -150,16 +139,13 @@ def _run(
     scope: "Scope", sources: Sequence["Source"], store: "Store", workers: int, retry: bool
 ) -> list["Result"]:
     """Compute what is missing, and return the rows of all cells that were asked for."""
-    from fewlier.benchmark.execution import execute
+    from fewlier.benchmark.execution import execute, rows_of
     from fewlier.benchmark.reproduction import make_jobs
-    from fewlier.benchmark.results import cell_of, latest
 
     jobs = make_jobs(scope, sources, store)
     with progress("reproducing", "rows in --results are kept; run it again to go on.") as show:
         execute(jobs, store, workers=workers, retry=retry, on_progress=show)
-    cells = {cell for job in jobs for cell in job.cells}
-    rows = latest(store.read(scope.experiment))
-    return [row for row in rows if cell_of(scope.experiment, row) in cells]
+    return rows_of(scope.experiment, jobs, store)
 
 
 def _tell_what_is_left_out(scope: "Scope", sources: Sequence["Source"]) -> None:
@@ -167,13 +153,3 @@ def _tell_what_is_left_out(scope: "Scope", sources: Sequence["Source"]) -> None:
         names = [source.name for source in sources if k not in scope.anomalies_of(source)]
         if names:
             say(f"note: k = {k} is left out where anomalies are too few: {', '.join(names)}.")
-
-
-def _tell_of_failures(rows: Sequence["Result"]) -> None:
-    failed = [row for row in rows if row.reason]
-    if failed:
-        first = failed[0]
-        say(
-            f"{len(failed)} of {len(rows)} rows are failures; the first, {first.method} on "
-            f"{first.dataset}: {first.reason}. --retry computes them again."
-        )

@@ -2,13 +2,16 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import typer
 
 from fewlier.errors import FewlierError, FewlierWarning
+
+if TYPE_CHECKING:
+    from fewlier.benchmark.results import Result
 
 Progress: TypeAlias = Callable[[float | None], None]
 """Takes the share that is done, from 0 to 1, or None if nobody knows."""
@@ -29,6 +32,17 @@ class Stopped(FewlierError):
 def say(message: str) -> None:
     """Print a message to standard error."""
     typer.echo(f"fewlier: {message}", err=True)
+
+
+def tell_of_failures(rows: "Sequence[Result]") -> None:
+    """Say how many rows of a run are failures, and what the first one is."""
+    failed = [row for row in rows if row.has_failed]
+    if failed:
+        first = failed[0]
+        say(
+            f"{len(failed)} of {len(rows)} rows are failures; the first, {first.method} on "
+            f"{first.dataset}: {first.reason}. --retry computes them again."
+        )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from fewlier.datasets.splits import (
     make_split,
     scale_columns,
 )
-from fewlier.datasets.store import Dataset, get_datasets, load_dataset
+from fewlier.datasets.store import Dataset, get_datasets, hash_table, load_dataset
 
 __all__ = [
     "PAPER",
@@ -20,6 +20,7 @@ __all__ = [
     "Split",
     "Variant",
     "get_datasets",
+    "hash_table",
     "list_datasets",
     "load_dataset",
     "make_split",

@@ -168,7 +168,7 @@ def _read(entry: Entry, variant: Variant) -> Dataset:
             f"run: fewlier datasets get {entry.name}"
         ) from error
     _check(path, variant, X, y, names)
-    return Dataset(entry.name, X, y.astype(np.int8), names, _hash(X, y.astype(np.int8)), path)
+    return Dataset(entry.name, X, y.astype(np.int8), names, hash_table(X, y.astype(np.int8)), path)
 
 
 def _check(
@@ -192,7 +192,8 @@ def _check(
         )
 
 
-def _hash(X: npt.NDArray[np.float64], y: npt.NDArray[np.int8]) -> str:
+def hash_table(X: npt.NDArray[np.float64], y: npt.NDArray[np.int8]) -> str:
+    """Return a hash of the shape, values and labels of a table, the same on every machine."""
     digest = hashlib.sha256(f"{X.shape[0]} {X.shape[1]} ".encode())
     digest.update(np.ascontiguousarray(X, dtype="<f8").tobytes())
     digest.update(np.ascontiguousarray(y, dtype="i1").tobytes())

@@ -1,0 +1,50 @@
+"""Detectors on several splits of one table, trained together as one stack."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fewlier.benchmark.few_labels import Split
+from fewlier.detector import AnomalyDetector
+from fewlier.fitting import fit_models
+from fewlier.model import FittedModel
+from fewlier.parameters import read_recipe, read_schema
+from fewlier.planning import Plan, make_plan
+from fewlier.table import Table
+
+
+def fit_splits(
+    table: Table, parameters: Mapping[str, Any], splits: Sequence[Split]
+) -> list[FittedModel]:
+    """Fit a detector with these parameters on the rows that each split gives.
+
+    The kinds of columns are read once, from all rows, so that all splits have the same.
+    """
+    parameters = AnomalyDetector(**parameters).get_params()
+    recipe, schema = read_recipe(parameters), read_schema(parameters, table)
+    matched = schema.match(table)
+    plans = [
+        make_plan(
+            schema,
+            matched.take(split.given),
+            split.labels,
+            recipe.selection,
+            split.number,
+            recipe.unlabelled,
+        )
+        for split in splits
+    ]
+    return [model for group in _same_layout(plans) for model, _ in fit_models(group, recipe)]
+
+
+def _same_layout(plans: Sequence[Plan]) -> list[list[Plan]]:
+    """Keep plans together while their columns may miss the same cells."""
+    groups: list[list[Plan]] = []
+    for plan in plans:
+        last = groups[-1][-1].encoder if groups else None
+        if last is not None and np.array_equal(last.missable, plan.encoder.missable):
+            groups[-1].append(plan)
+        else:
+            groups.append([plan])
+    return groups

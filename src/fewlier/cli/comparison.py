@@ -1,0 +1,114 @@
+"""The command that compares fewlier with other methods, given a few labels: `compare`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fewlier.cli.options import AsJson, read_names, refuse_options_of_a_run
+from fewlier.cli.screen import progress, say, tell_of_failures
+
+if TYPE_CHECKING:
+    from fewlier.benchmark.results import Result
+
+RESULTS = Path("results") / "comparison"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: fewlier compare --methods fewlier,LOF --anomalies 3")(compare)
+
+
+def compare(  # noqa: PLR0913 - options of a command are its arguments
+    context: typer.Context,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            help="Tables: .npz files with X, and y of 1 for anomalies; else the paper's 16.",
+        ),
+    ] = None,
+    tables: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Tables: Pima,Wilt; else all.")
+    ] = None,
+    experiment: Annotated[
+        Literal["clean", "contaminated", "unseen"],
+        typer.Option(
+            help="Given rows: all normal; or 5 % hidden anomalies; or labels of one kind only."
+        ),
+    ] = "clean",
+    methods: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Methods: fewlier,LOF; else all.")
+    ] = None,
+    anomalies: Annotated[
+        list[int] | None,
+        typer.Option(help="k of 2k labelled anomalies: 0, 1, 3 ... Repeatable; else all."),
+    ] = None,
+    splits: Annotated[
+        int | None, typer.Option(min=1, help="At most so many splits; else ten at k = 3, five.")
+    ] = None,
+    results: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Rows are found and added in a folder of it."),
+    ] = RESULTS,
+    retry: Annotated[bool, typer.Option("--retry", help="Compute failures again.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that compute; else one per core.")
+    ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], typer.Option(help="Where fewlier's detectors train.")
+    ] = "auto",
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Instead: bring docs/ACCURACY.md up to date with --results; nothing is run.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare fewlier with methods in use today, all given the same rows and few labels."""
+    if page is not None:
+        refuse_options_of_a_run(context)
+        from fewlier.benchmark.comparison_page import write_comparison_page
+
+        write_comparison_page(results, page)
+        say(f"{page} shows the results of {results}.")
+        return
+    from fewlier.benchmark.collection import collection_name, find_tables
+    from fewlier.benchmark.comparison import make_jobs, make_scope
+    from fewlier.benchmark.execution import execute, rows_of
+    from fewlier.benchmark.jobs import n_cores
+    from fewlier.benchmark.results import Store
+
+    scope = make_scope(
+        experiment,
+        methods=read_names(methods or []),
+        anomalies=anomalies or [],
+        most_draws=splits,
+        device=device,
+    )
+    jobs = make_jobs(scope, find_tables(data, read_names(tables or [])))
+    store = Store(results / collection_name(data))
+    with progress("comparing", "rows in --results are kept; run it again to go on.") as show:
+        execute(jobs, store, workers=workers or n_cores(), retry=retry, on_progress=show)
+    rows = rows_of(experiment, jobs, store)
+    if as_json:
+        typer.echo(json.dumps([vars(row) for row in rows]))
+    else:
+        _print(rows, experiment)
+    tell_of_failures(rows)
+
+
+def _print(rows: "list[Result]", experiment: str) -> None:
+    from rich.console import Console
+
+    from fewlier.benchmark.comparison_tables import summary_tables
+    from fewlier.benchmark.rendering import print_table
+
+    console = Console()
+    for table in summary_tables(rows, experiment):
+        print_table(table, f"{table.title}:", console)
