@@ -280,6 +280,16 @@ def test_an_update_compares_with_the_rows_at_hand(detector, tmp_path):
     assert (len(near.normals.rows), len(near.anomalies.rows)) == (N - N_ODD + 24, 2 * N_ODD)
 
 
+def test_rows_of_the_fit_are_not_taken_for_others_of_an_update():
+    live = small(max_epochs=1).fit(shops(), np.arange(N) < N_ODD)
+    live.update(shops(30, seed=8), np.arange(30) < N_ODD)
+    near = live.model_.neighbours
+    assert not len(near.normals.numbers)
+    rows = Rows.of(live._plan.encoded)
+    np.testing.assert_array_equal(near.score(rows, np.arange(N)), near.score(rows))
+    assert live.decision_scores_.shape == (N,)
+
+
 STRANGE = {
     "one column": lambda t: t[["size"]],
     "a category": lambda t: t[["city"]],

@@ -16,6 +16,8 @@ _MARGIN = 2
 
 Ints = npt.NDArray[np.int64]
 
+NO_NUMBERS: Ints = np.empty(0, dtype=np.int64)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -36,14 +38,14 @@ class Landmarks:
         How many of the nearest count.
     numbers : array (m,)
         Their row numbers in the table of the fit, by which a row is not its own neighbour; empty
-        in a model that was loaded.
+        in a model that was loaded or updated.
     """
 
     rows: Float[Tensor, "m i"]
     typical: Float[Tensor, " d"]
     outside: Float[Tensor, " d"]
     n_nearest: int
-    numbers: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    numbers: Ints = field(default_factory=lambda: NO_NUMBERS)
 
     def log_ratio(self, parts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """Return 1/2 log(D / D_0) of the distances D that the parts add up to."""
@@ -70,7 +72,7 @@ class Landmarks:
         """
         squares = (self.rows**2).sum(-1)
         rough = torch.addmm(squares, points, self.rows.T, alpha=-2)  # less |x|^2, alike for all
-        if numbers is not None:
+        if numbers is not None and len(self.numbers):
             is_self = torch.from_numpy(numbers[:, None] == self.numbers).to(rough.device)
             rough = rough.masked_fill(is_self, torch.inf)
         n_candidates = min(_MARGIN * self.n_nearest, len(self.rows))

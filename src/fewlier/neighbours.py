@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fewlier.conditionals.joint import Rows
 from fewlier.errors import FormatError
-from fewlier.landmarks import LEAST, Ints, Landmarks
+from fewlier.landmarks import LEAST, NO_NUMBERS, Ints, Landmarks
 from fewlier.manifest import MAX_NEIGHBOURS
 from fewlier.table import Encoded, Encoder
 
@@ -106,6 +106,12 @@ class Neighbours:
         anomalies = sides[1] if len(numbers[1]) else None
         plain = cls(share, 1.0, mean, scale, *_layout(encoder, device), sides[0], anomalies)
         return plain._measured(encoded.take(numbers[0]))
+
+    def without_numbers(self) -> "Neighbours":
+        """Return the same, its rows known by no number: they are not those of the user's table."""
+        normals = replace(self.normals, numbers=NO_NUMBERS)
+        anomalies = self.anomalies and replace(self.anomalies, numbers=NO_NUMBERS)
+        return replace(self, normals=normals, anomalies=anomalies)
 
     @property
     def meaning(self) -> str:
