@@ -23,7 +23,7 @@ def test_the_example_of_the_readme_runs(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     scores, flags, reasons, *summary = done.stdout.splitlines()
-    assert len(scores.split()) == 4
+    assert len(scores.strip("[]").split()) == 4
     assert flags == "[0 0 1 1]"
     assert "x2" in reasons.split(",")[0]
     assert any(line.startswith("note") and "unlabelled" in line for line in summary)

@@ -202,6 +202,16 @@ def test_a_memory_returns_as_it_was(selection, tmp_path):
     }
 
 
+def test_a_best_member_has_no_neighbours(saved, folder):
+    path = folder / "best.fewlier"
+    fitted(selection="best").save(path)
+    assert read_manifest(path)["neighbours"] is None
+    manifest, tensors = parts_of(path)
+    manifest["neighbours"] = read_manifest(saved)["neighbours"]
+    with pytest.raises(FormatError, match="its best member has neighbours"):
+        AnomalyDetector.load(rewritten(path, manifest, tensors))
+
+
 def test_a_file_without_a_memory_is_smaller_by_its_rows_and_scores_the_same(
     detector, saved, tmp_path
 ):
@@ -223,7 +233,7 @@ def test_the_memory_of_a_very_wide_table_loads(monkeypatch, tmp_path):
     assert loaded.summary_.n_anomaly == 12
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_the_golden_file_of_each_version_loads_and_scores_as_recorded(version):
     expected = json.loads((GOLDEN / f"version_{version}.json").read_text("utf-8"))
     loaded = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
@@ -266,6 +276,20 @@ def test_the_golden_file_of_version_3_has_what_probabilities_and_drift_need():
     assert list(loaded.drift(visits().assign(age=70.0)).columns) == expected["drifted"]
 
 
+def test_the_golden_file_of_version_4_has_the_rows_to_compare_with():
+    expected = json.loads((GOLDEN / "version_4.json").read_text("utf-8"))
+    loaded = AnomalyDetector.load(GOLDEN / "version_4.fewlier")
+    assert loaded.model_.neighbours.record == expected["neighbours"]
+    assert [list(member.passes) for member in loaded.model_.members] == expected["passes"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_older_files_score_by_the_density_alone_in_all_its_passes(version):
+    model = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier").model_
+    assert model.neighbours is None
+    assert {member.passes for member in model.members} == {(0, 1, 2)}
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_older_files_have_no_labels_behind_probabilities_and_tell_no_drift(version):
     loaded = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
@@ -273,10 +297,10 @@ def test_older_files_have_no_labels_behind_probabilities_and_tell_no_drift(versi
     assert loaded.model_.calibration.meaning.startswith("an order of rows, no frequency")
 
 
-def test_a_file_of_version_1_is_written_anew_as_version_3_with_the_same_scores(tmp_path):
+def test_a_file_of_version_1_is_written_anew_as_version_4_with_the_same_scores(tmp_path):
     old = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
     new = AnomalyDetector.load(saved_as(old, tmp_path))
-    assert read_manifest(tmp_path / "model.fewlier")["version"] == 3
+    assert read_manifest(tmp_path / "model.fewlier")["version"] == 4
     np.testing.assert_array_equal(new.anomaly_score(visits()), old.anomaly_score(visits()))
     assert new.get_params() == old.get_params()
     assert read_manifest(tmp_path / "model.fewlier")["memory"] is None
@@ -306,7 +330,7 @@ def test_loading_unpickles_nothing(saved, monkeypatch):
 
 IN_MANIFEST = {
     "another format": (("format",), "onnx", "names another format"),
-    "newer version": (("version",), 4, "version is 4, newer than 3.*Upgrade fewlier"),
+    "newer version": (("version",), 5, "version is 5, newer than 4.*Upgrade fewlier"),
     "no version": (("version",), "1", "format version is no positive integer"),
     "true as version": (("version",), True, "format version is no positive integer"),
     "more keys": (("code",), "import os", "manifest must be a record of"),
@@ -321,7 +345,7 @@ IN_MANIFEST = {
     "wide": (("density", "hidden"), [10**9], "smaller than its manifest implies"),
     "deep": (("density", "hidden"), [8] * 10**5, "passes more than 20000 layers"),
     "orderings": (("density", "n_orderings"), 10**9, "passes more than 20000 layers"),
-    "more orderings": (("density", "n_orderings"), 1000, "smaller than its manifest implies"),
+    "more orderings": (("density", "n_orderings"), 1000, "smaller than|not what its manifest"),
     "components": (("density", "n_components"), 10**9, "smaller than its manifest implies"),
     "huge": (("density", "n_masks"), 2**40, "sizes of its density are wrong"),
     "one wider": (("density", "hidden"), [9], "smaller than|not what its manifest implies"),
@@ -331,9 +355,26 @@ IN_MANIFEST = {
     "no member": (("members",), [], "no list of members"),
     "fewer members": (
         ("members",),
-        [{"weight": 1.0, "lam": 0.0, "fold": 0, "scale": 1.0}],
+        [{"weight": 1.0, "lam": 0.0, "fold": 0, "scale": 1.0, "passes": [0]}],
         "implies",
     ),
+    "passes": (("members", 0, "passes"), [], "passes of a member are no ascending numbers"),
+    "true pass": (("members", 0, "passes"), [True], "passes of a member are no ascending"),
+    "passes twice": (("members", 0, "passes"), [1, 1], "passes of a member are no ascending"),
+    "far pass": (("members", 0, "passes"), [0, 3], "a pass that is not there"),
+    "other pass": (("members", 0, "passes"), [0, 2], "must score .* they score"),
+    "neighbours": (("neighbours",), [], "neighbours must be a record"),
+    "no neighbours": (("neighbours",), None, "not what its manifest implies"),
+    "share": (("neighbours", "share"), 1.0, "share of its neighbours is none"),
+    "share type": (("neighbours", "share"), "1", "share of its neighbours is none"),
+    "other share": (("neighbours", "share"), 0.1, "must score .* they score"),
+    "spread": (("neighbours", "spread"), 0.0, "spread of its neighbours is not positive"),
+    "no normal": (("neighbours", "n_normals"), 0, "not 1 to 5000 rows of a label"),
+    "true normal": (("neighbours", "n_normals"), True, "not 1 to 5000 rows of a label"),
+    "many normals": (("neighbours", "n_normals"), 5001, "not 1 to 5000 rows of a label"),
+    "more normals": (("neighbours", "n_normals"), 5000, "not what its manifest implies"),
+    "no anomaly": (("neighbours", "n_anomalies"), 0, "not what its manifest implies"),
+    "anomalies": (("neighbours", "n_anomalies"), -1, "not 0 to 5000 rows of a label"),
     "no lambda": (("members",), [{"weight": 1.0, "fold": 0, "scale": 1.0}], "must be a record"),
     "lambda": (("members", 0, "lam"), -1.0, "lambda of a member is no number >= 0"),
     "lambda type": (("members", 0, "lam"), "0", "lambda of a member is no number >= 0"),
@@ -454,6 +495,7 @@ def renamed(tensors, old, new):
 
 
 FIRST = "member.0.parameters.network.weights.0"
+NORMALS = "neighbours.normals.rows"
 IN_WEIGHTS = {
     "NaN": (changed(FIRST, put((0, 0), np.nan)), "holds NaN or infinity"),
     "infinity": (changed("member.0.anchors.floor", put((0, 0), np.inf)), "holds NaN or infinity"),
@@ -463,6 +505,16 @@ IN_WEIGHTS = {
     "degrees": (changed("density.degrees_0", put((0, 0), 4)), "degrees out of range"),
     "unsorted": (changed("calibration.normal_scores", put(0, 1e9)), "not sorted"),
     "others": (changed(FIRST, put(slice(None), 3.0)), "must score .* they score"),
+    "neighbour": (changed(NORMALS, put((0, 0), 8.1)), "neighbours lie out of range"),
+    "neighbour NaN": (changed(NORMALS, put((0, 0), np.nan)), "holds NaN or infinity"),
+    "neighbour's shape": (lambda t: t | {NORMALS: t[NORMALS].T.copy()}, "normals.rows' is"),
+    "typical": (changed("neighbours.normals.typical", put(0, 0.0)), "neighbours lie out of range"),
+    "outside": (
+        changed("neighbours.anomalies.outside", put(0, -1.0)),
+        "neighbours lie out of range",
+    ),
+    "input scale": (changed("neighbours.scale", put(0, 0.0)), "neighbours lie out of range"),
+    "input mean": (changed("neighbours.mean", put(0, 3e38)), "must score .* they score"),
     "exchanged": (lambda t: exchanged(t), "must score .* they score"),
     "shape": (lambda t: t | {FIRST: t[FIRST].T.copy()}, "weights.0' is"),
     "type": (lambda t: t | {FIRST: t[FIRST].view(np.int32)}, "is \\('I32'"),

@@ -57,7 +57,9 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
         {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
     )
     assert lines["lambda"].endswith("(weight in the score)")
-    assert lines["cost"] == f"{detector.model_.passes_per_row} network passes per row"
+    compared = {"average": ", compared with 300 rows", "best": ""}[detector.selection]
+    n_passes = detector.model_.passes_per_row
+    assert lines["cost"] == f"{n_passes} network passes per row{compared}"
     assert lines["time"].endswith(" s")
 
 

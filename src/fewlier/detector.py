@@ -17,7 +17,7 @@ from fewlier.calibration import Calibration
 from fewlier.drift import Drift
 from fewlier.errors import FewlierWarning, UserError
 from fewlier.explanation import Explanation, explain
-from fewlier.fitting import fit_models, out_of_fold_scores
+from fewlier.fitting import fit_models
 from fewlier.manifest import read_manifest
 from fewlier.memory import Memory
 from fewlier.model import FittedModel
@@ -31,6 +31,7 @@ from fewlier.table import Schema, Table
 from fewlier.table.labels import read_labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
+from fewlier.unseen import out_of_fold_scores
 from fewlier.updating import update_model
 
 Floats = npt.NDArray[np.float64]
@@ -65,10 +66,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         standard normal and is exact (needs ``fewlier[flow]``); "autoencoder" has reconstruction
         errors and no density.
     selection : {"average", "best"}
-        "average" keeps the better half of the members (every lambda, on two splits of the
-        labels) and averages them: best where labels are few. "best" is the paper's rule, the
-        lambda and epoch of highest validation AUC, and its score is exactly -log p(x) where the
-        density is exact.
+        "average" averages members (every lambda, on two splits of the labels; the better half
+        where enough labels tell), and adds how near a row is to normal rows and to labelled
+        anomalies: best where labels are few. "best" is the paper's rule, the lambda and epoch of
+        highest validation AUC, and its score is exactly -log p(x) where the density is exact.
     unlabelled : {"robust", "normal"}
         What to make of rows without a label, all of them where y is None. "robust": anomalies may
         be hidden among them, so that those far less likely than the rest count less and less in
@@ -100,7 +101,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         Share of fresh normal rows that may score above the threshold.
     memory : bool
         Whether to keep a sample of the training rows, in the model file too, so that `update` can
-        add labels later: up to 4,500 rows or 16 MB.
+        add labels later: up to 4,500 rows or 16 MB. An average keeps up to 5,000 in any case, in
+        standardised form, that scores compare with.
     device : {"auto", "cpu", "cuda"}
         Where to compute; "auto" takes a GPU where there is one.
     random_state : int, RandomState or None
@@ -317,7 +319,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
 
-        Of the training rows it keeps those that `update` needs, unless ``memory=False``;
+        Of the training rows it keeps those that `update` needs, unless ``memory=False``, and those
+        that scores compare with, unless ``selection="best"``;
         `history_`, but for the curves of `summary_`, and a `random_state` that is no integer are
         not kept.
         """

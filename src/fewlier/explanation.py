@@ -140,7 +140,8 @@ class Explanation:
     @property
     def meaning(self) -> str:
         """What contributions and remainder mean with the density at hand."""
-        return self.model.density.meaning
+        neighbours = self.model.neighbours
+        return self.model.density.meaning + (f" {neighbours.meaning}" if neighbours else "")
 
     @property
     def score(self) -> Floats:

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.calibration import Calibration
+from fewlier.companions import find_neighbours
 from fewlier.conditionals.joint import Anchors, Rows
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
@@ -28,7 +29,15 @@ from fewlier.model import (
 )
 from fewlier.planning import Plan
 from fewlier.sampling import IntArray
-from fewlier.selection import Selection, average, best, equal
+from fewlier.selection import (
+    ENOUGH_TO_RANK,
+    NEIGHBOURS_SHARE,
+    Selection,
+    average,
+    best,
+    equal,
+    own_passes,
+)
 from fewlier.table import Encoded, Encoder
 from fewlier.training import (
     Member,
@@ -41,9 +50,8 @@ from fewlier.training import (
     validation_normals,
 )
 from fewlier.trust import Unlabelled, trimmed, trust
+from fewlier.unseen import calibrated
 
-# Training rows whose scores stand for all of them: anchors, and thresholds by contamination.
-SAMPLE = 2000
 # Unlabelled training rows that say how many of them a member distrusts.
 DOUBT_SAMPLE = 500
 
@@ -72,8 +80,9 @@ class MemberHistory:
     """How one member fared.
 
     `curve` is its validation criterion after each epoch, with a few passes; `criterion` is that of
-    the best epoch with all passes: `auc` or `smooth_auc`, or where no anomaly was held back the
-    mean of validation normals: log p, `likelihood`, or minus their error, `reconstruction`.
+    the best epoch with the passes that it scores with: `auc` or `smooth_auc`, or where no anomaly
+    was held back the mean of validation normals: log p, `likelihood`, or minus their error,
+    `reconstruction`.
     `distrusted` is the share of its unlabelled training rows that, by its log p, count less than
     half in the likelihood; None where there are none or all count fully.
     """
@@ -94,11 +103,12 @@ class MemberHistory:
 @final
 @dataclass(frozen=True)
 class _Candidate:
-    """A trained member, judged with all passes."""
+    """A trained member, judged with the passes that it scores with."""
 
     fold: int
     member: Member
     trained: Trained
+    passes: tuple[int, ...]
     anchors: Anchors
     centre: npt.NDArray[np.float64]
     scale: float
@@ -233,7 +243,11 @@ def _candidates(
     plan: Plan, density: Density, trained: list[tuple[int, Member, Trained]], recipe: Recipe
 ) -> list[_Candidate]:
     """Judge the members of one plan, and leave out those that diverged."""
-    judged = [_judged(plan, density, *one, recipe) for one in trained if not one[2].diverged]
+    judged = [
+        _judged(plan, density, one, own_passes(number, density.n_passes, recipe.selection), recipe)
+        for number, one in enumerate(trained)
+        if not one[2].diverged
+    ]
     return [c for c in judged if np.isfinite([c.criterion, c.scale]).all()]
 
 
@@ -244,13 +258,14 @@ def _model(
     weights: npt.NDArray[np.float64],
     recipe: Recipe,
 ) -> FittedModel:
-    """Put the members that weigh something together, and calibrate them."""
+    """Put the members that weigh something together, with their neighbours, and calibrate them."""
     members = tuple(
         FittedMember(
             float(weight),
             c.member.lam,
             c.fold,
             c.trained.parameters,
+            c.passes,
             c.anchors,
             c.centre,
             c.scale if recipe.selection == "average" else 1.0,
@@ -260,23 +275,30 @@ def _model(
     )
     uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
     model = FittedModel(plan.encoder, density, members, recipe.selection, uncalibrated)
-    return model.with_calibration(_calibration(plan, model))
+    if recipe.selection == "average":
+        model = replace(model, neighbours=find_neighbours(plan, model, NEIGHBOURS_SHARE))
+    return calibrated(plan, model)
 
 
 def _judged(
-    plan: Plan, density: Density, fold: int, member: Member, trained: Trained, recipe: Recipe
+    plan: Plan,
+    density: Density,
+    one: tuple[int, Member, Trained],
+    passes: tuple[int, ...],
+    recipe: Recipe,
 ) -> _Candidate:
-    """Measure a member at its best epoch, with all passes, on its own fold's rows."""
+    """Measure a member at its best epoch, with some passes, on its own fold's rows."""
+    fold, member, trained = one
 
     def rows(index: IntArray) -> Rows:
         return Rows.of(plan.encoded.take(index), recipe.device)
 
     def terms(index: IntArray) -> Tensor:
-        return member_terms(density, trained.parameters, anchors, rows(index))
+        return member_terms(density, trained.parameters, anchors, rows(index), passes)
 
     # From rows that did not train: on those that did, cells cost less than on any other row.
     validation = validation_normals(member)
-    anchors = pass_anchors(density, trained.parameters, rows(validation))
+    anchors = pass_anchors(density, trained.parameters, rows(validation), passes)
     normal = terms(validation)
     spread = float(total_cost(normal, recipe.selection).std())
     log_p = _log_p(normal), _log_p(terms(member.validation_anomalies))
@@ -295,6 +317,7 @@ def _judged(
         fold,
         member,
         trained,
+        passes,
         anchors,
         part_costs(normal, recipe.selection).mean(0),
         # One row, or rows all alike, have no spread: the unit is then that of the cost.
@@ -324,7 +347,8 @@ def _weights(candidates: list[_Candidate], recipe: Recipe) -> npt.NDArray[np.flo
     weights = np.zeros(len(values))
     for fold in np.unique(folds):
         members = np.flatnonzero(folds == fold)
-        ranked = all(len(candidates[i].member.validation_anomalies) for i in members)
+        n_held_back = len(candidates[members[0]].member.validation_anomalies)
+        ranked = n_held_back >= ENOUGH_TO_RANK
         weights[members] = average(values[members]) if ranked else equal(len(members))
     return weights / len(np.unique(folds))
 
@@ -361,57 +385,3 @@ def _history(
             )
         )
     return tuple(lines)
-
-
-def _calibration(plan: Plan, model: FittedModel) -> Calibration:
-    """Score the held-back normals by the members that never saw them, and a sample of all rows."""
-    kept = sorted({member.fold for member in model.members})
-    held_back = np.unique(np.concatenate([plan.folds[fold].calibration for fold in kept]))
-    unseen = [np.isin(held_back, plan.folds[fold].calibration) for fold in kept]
-    sample = np.random.default_rng(plan.seed).permutation(plan.n_training)[:SAMPLE]
-    return Calibration(
-        np.sort(_scores_by_folds(model, plan.encoded.take(held_back), kept, unseen)),
-        np.sort(model.score(plan.encoded.take(sample))),
-        math.inf,
-        plan.guarantee,
-        anomaly_scores=np.sort(_held_back_anomaly_scores(plan, model, kept)),
-    )
-
-
-def _held_back_anomaly_scores(
-    plan: Plan, model: FittedModel, kept: Sequence[int]
-) -> npt.NDArray[np.float64]:
-    """Score the labelled anomalies by the members that did not train on them, where there are."""
-    folds = [plan.folds[fold] for fold in kept]
-    rows = np.unique(np.concatenate([[*f.anomalies, *f.validation_anomalies] for f in folds]))
-    rows = rows.astype(np.int64)
-    unseen = np.array([~np.isin(rows, fold.anomalies) for fold in folds])
-    rows, unseen = rows[unseen.any(0)], unseen[:, unseen.any(0)]
-    return _scores_by_folds(model, plan.encoded.take(rows), kept, list(unseen))
-
-
-def out_of_fold_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:
-    """Score the training rows, each by the folds that did not train on it, or by all."""
-    kept = sorted({member.fold for member in model.members})
-    rows = np.arange(plan.n_training)
-    untrained = [
-        ~np.isin(rows, np.concatenate([plan.folds[fold].normals, plan.folds[fold].anomalies]))
-        for fold in kept
-    ]
-    return _scores_by_folds(model, plan.encoded.take(rows), kept, untrained)
-
-
-def _scores_by_folds(
-    model: FittedModel,
-    encoded: Encoded,
-    folds: Sequence[int],
-    eligible: Sequence[npt.NDArray[np.bool_]],
-) -> npt.NDArray[np.float64]:
-    """Score each row by the folds eligible for it, or by all where none is."""
-    patterns, group = np.unique(np.stack(eligible, 1), axis=0, return_inverse=True)
-    scores = np.empty(len(encoded))
-    for number, pattern in enumerate(patterns):
-        rows = np.flatnonzero(group.ravel() == number)
-        chosen = [fold for fold, use in zip(folds, pattern, strict=True) if use]
-        scores[rows] = model.score(encoded.take(rows), chosen or None)
-    return scores

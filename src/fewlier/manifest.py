@@ -1,6 +1,7 @@
 """What a model file says of its model, read and checked without building a network."""
 
 import math
+from operator import lt
 from typing import TypeAlias
 
 from fewlier.archive import MANIFEST, Archive, Json, opened, parse_json, require
@@ -9,15 +10,17 @@ from fewlier.errors import FormatError
 from fewlier.table import Column, ColumnStats, Encoder, Kind
 from fewlier.table.columns import fields_of, is_finite_float
 
-FORMAT, VERSION = "fewlier", 3
+FORMAT, VERSION = "fewlier", 4
 N_PROBES = 3
 MAX_EDGES = 64
 """Edges between the bins in which the training normals of a numeric column are counted."""
+MAX_NEIGHBOURS = 5000
+"""Rows of each label that a row is compared with."""
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
 _FIELDS = (
     *("format", "version", "versions", "encoder", "density", "selection"),
-    *("members", "calibration", "memory", "reference", "probes", "extra"),
+    *("members", "calibration", "memory", "reference", "neighbours", "probes", "extra"),
 )
 _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 _FLOWS = ("maf", "nsf")
@@ -41,7 +44,7 @@ def read_manifest(path: PathLike) -> Json:
 def manifest_of(archive: Archive) -> Json:
     """Return the manifest of an open model file, checked."""
     manifest = parse_json(archive.read(MANIFEST), "its manifest")
-    if manifest.get("version") in (1, 2):
+    if manifest.get("version") in (1, 2, 3):
         _complete(manifest)
     check_manifest(manifest)
     return manifest
@@ -51,15 +54,18 @@ def _complete(manifest: Json) -> None:
     """Add what older files do not say.
 
     In version 1 MADE was the only density, and no row was kept; until version 2 no labelled
-    anomaly stood behind probabilities, and drift was not told.
+    anomaly stood behind probabilities, and drift was not told; until version 3 a member scored with
+    all passes, and nothing stood beside the density.
     """
     if isinstance(manifest.get("density"), dict):
         manifest["density"] = _SINCE_2 | manifest["density"]
     for member in manifest["members"] if isinstance(manifest.get("members"), list) else ():
         if isinstance(member, dict):
             member.setdefault("lam", 0.0)
+            member.setdefault("passes", None)
     manifest.setdefault("memory", None)
     manifest.setdefault("reference", None)
+    manifest.setdefault("neighbours", None)
     if isinstance(manifest.get("calibration"), dict):
         manifest["calibration"] = _SINCE_3 | manifest["calibration"]
 
@@ -86,6 +92,7 @@ def check_manifest(manifest: Json) -> None:
     _check_calibration(manifest["calibration"])
     _check_memory(manifest["memory"])
     _check_reference(manifest["reference"], encoder)
+    _check_neighbours(manifest["neighbours"], manifest["selection"])
     _check_probes(manifest["probes"], encoder)
 
 
@@ -119,6 +126,23 @@ def reference_layout(manifest: Json) -> Layout:
     n_edges, n_bins = (sum(manifest["reference"][name]) for name in ("n_edges", "n_bins"))
     edges: Layout = {"reference.edges": ("F32", [n_edges])} if n_edges else {}
     return edges | {"reference.counts": ("I64", [n_bins])}
+
+
+def neighbours_layout(manifest: Json, encoder: Encoder) -> Layout:
+    """Return the type and shape of the rows that a row is compared with, if a model has them."""
+    record = manifest["neighbours"]
+    if record is None:
+        return {}
+    layout: Layout = {
+        "neighbours.mean": ("F32", [encoder.n_inputs]),
+        "neighbours.scale": ("F32", [encoder.n_inputs]),
+    }
+    for side in ("normals", "anomalies"):
+        if record[f"n_{side}"]:
+            layout[f"neighbours.{side}.rows"] = ("F32", [record[f"n_{side}"], encoder.n_inputs])
+            for name in ("typical", "outside"):
+                layout[f"neighbours.{side}.{name}"] = ("F64", [encoder.n_columns])
+    return layout
 
 
 def bytes_of(layout: Layout) -> int:
@@ -162,12 +186,13 @@ def _check_members(members: object, selection: str) -> None:
     require(isinstance(members, list) and len(members) > 0, "it has no list of members.")
     total = 0.0
     for record in members if isinstance(members, list) else ():
-        names = ("weight", "lam", "fold", "scale")
-        weight, lam, fold, scale = fields_of(record, "a member", names)
+        names = ("weight", "lam", "fold", "scale", "passes")
+        weight, lam, fold, scale, passes = fields_of(record, "a member", names)
         require(is_finite_float(lam) and lam >= 0, "the lambda of a member is no number >= 0.")
         require(_is_positive(weight), "the weight of a member is not positive.")
         require(_is_int(fold, 0), "the fold of a member is no integer >= 0.")
         require(_is_positive(scale), "the scale of a member is not positive.")
+        require(_is_passes(passes), "the passes of a member are no ascending numbers.")
         require(scale == 1 or selection == "average", "the scale of its best member is not 1.")
         total += weight
     require(abs(total - 1) <= 1e-6, "the weights of its members do not sum to 1.")
@@ -200,6 +225,19 @@ def _check_reference(record: object, encoder: Encoder) -> None:
     require(max(n_edges) <= MAX_EDGES, "its reference has too many edges.")
 
 
+def _check_neighbours(record: object, selection: str) -> None:
+    if record is None:
+        return
+    names = ("share", "spread", "n_normals", "n_anomalies")
+    share, spread, *counts = fields_of(record, "its record of neighbours", names)
+    require(selection == "average", "its best member has neighbours.")
+    require(_is_positive(share) and share < 1, "the share of its neighbours is none.")
+    require(_is_positive(spread), "the spread of its neighbours is not positive.")
+    for n, least in zip(counts, (1, 0), strict=True):
+        is_count = _is_int(n, least) and n <= MAX_NEIGHBOURS
+        require(is_count, f"its neighbours are not {least} to {MAX_NEIGHBOURS} rows of a label.")
+
+
 def _check_probes(record: object, encoder: Encoder) -> None:
     rows, scores = fields_of(record, "its probe rows", ("rows", "scores"))
     kinds = [column.kind for column in encoder.schema.columns]
@@ -221,6 +259,14 @@ def _is_cell(cell: object, kind: Kind) -> bool:
 
 def _is_int(value: object, least: int) -> bool:
     return type(value) is int and least <= value <= _LARGEST_INT
+
+
+def _is_passes(value: object) -> bool:
+    """Whether these may be numbers of passes; None in files that are older than these."""
+    if not isinstance(value, list):
+        return value is None
+    is_ints = len(value) > 0 and all(_is_int(index, 0) for index in value)
+    return is_ints and all(map(lt, value, value[1:]))
 
 
 def _is_positive(value: object) -> bool:

@@ -16,6 +16,7 @@ from fewlier.conditionals.joint import Anchors, Cells, Outlook, Rows, anchors, r
 from fewlier.densities.base import Density, mean_over_passes
 from fewlier.drift import Drift, Reference, compare
 from fewlier.errors import UserError
+from fewlier.neighbours import Neighbours
 from fewlier.nn import denormals_as_zero
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Table
@@ -44,6 +45,8 @@ class FittedMember:
         The fold it was trained on.
     parameters : dict of tensors
         The network's weights.
+    passes : tuple of o ints
+        The density's passes that it scores with.
     anchors : Anchors
         Terms of cells without a value, shape (o, d): per pass and column.
     centre : array (d + 1,)
@@ -56,6 +59,7 @@ class FittedMember:
     lam: float
     fold: int
     parameters: Parameters
+    passes: tuple[int, ...]
     anchors: Anchors
     centre: Floats
     scale: float
@@ -91,30 +95,30 @@ def part_costs(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
     return costs
 
 
-def pass_anchors(density: Density, parameters: Parameters, rows: Rows) -> Anchors:
-    """Take the anchors of every pass from normal rows, shape (o, d)."""
+def pass_anchors(
+    density: Density, parameters: Parameters, rows: Rows, passes: Sequence[int]
+) -> Anchors:
+    """Take the anchors of some passes from normal rows, shape (o, d)."""
     inside = rows.observed & ~rows.outside
     with torch.no_grad(), denormals_as_zero():
         found = [
-            anchors(functional_call(density, parameters, (rows, index)), inside)
-            for index in range(density.n_passes)
+            anchors(functional_call(density, parameters, (rows, index)), inside) for index in passes
         ]
     return Anchors(*(torch.stack(part) for part in zip(*found, strict=True)))
 
 
 def member_terms(
-    density: Density, parameters: Parameters, anchors: Anchors, rows: Rows
+    density: Density, parameters: Parameters, anchors: Anchors, rows: Rows, passes: Sequence[int]
 ) -> Float[Tensor, "o n _"]:
-    """Return log p of every cell and, last, the rest of every row, in every pass of one member."""
+    """Return log p of every cell and, last, the rest of every row, in some passes of one member.
+
+    The anchors are those of the same passes.
+    """
     with torch.no_grad(), denormals_as_zero():
         return torch.stack(
             [
-                row_terms(
-                    functional_call(density, parameters, (rows, index)),
-                    rows,
-                    Anchors(anchors.typical[index], anchors.floor[index]),
-                )
-                for index in range(density.n_passes)
+                row_terms(functional_call(density, parameters, (rows, index)), rows, Anchors(*own))
+                for index, *own in zip(passes, *anchors, strict=True)
             ]
         )
 
@@ -127,7 +131,8 @@ class FittedModel:
     The score is s(x) = baseline + sum_m weight_m / scale_m (cost_m(x) - centre_m). With `best`
     there is one member, whose scale is 1 and whose centre is the baseline, so that s(x) is
     exactly the member's cost, -log p(x) where it is a density; with `average` the baseline is 0
-    and the unit is the standard deviation of normal rows.
+    and the unit is the standard deviation of normal rows. Where the density has `neighbours`, they
+    have their share of the score, in the same unit, and the density the rest of it.
     """
 
     encoder: Encoder
@@ -136,11 +141,20 @@ class FittedModel:
     selection: Selection
     calibration: Calibration
     reference: Reference | None = None
+    neighbours: Neighbours | None = None
 
     @property
     def passes_per_row(self) -> int:
         """Network evaluations that scoring one row takes."""
-        return len(self.members) * self.density.n_passes
+        return sum(len(member.passes) for member in self.members)
+
+    @property
+    def likeliest(self) -> FittedMember:
+        """The member that costs normal rows least.
+
+        Those of a large lambda rank rows at the expense of likelihood, and expect anything.
+        """
+        return min(self.members, key=lambda member: float(member.centre.sum()))
 
     @property
     def baseline(self) -> float:
@@ -152,49 +166,62 @@ class FittedModel:
         return self.encoder.encode(self.encoder.schema.match(table))
 
     def score(
-        self, encoded: Encoded, folds: Sequence[int] | None = None, *, chunk: int | None = None
+        self,
+        encoded: Encoded,
+        folds: Sequence[int] | None = None,
+        *,
+        numbers: Ints | None = None,
+        chunk: int | None = None,
     ) -> Floats:
         """Return the anomaly score of each row, higher is more anomalous, shape (n,).
 
         With `folds`, by the members of these folds alone, their weights rescaled to sum to one.
+        With `numbers`, those of the rows in the table of the fit, no row is its own neighbour.
         With `chunk`, that many rows at a time, which takes less memory and may change last bits.
         """
         factors = self._factors(folds)
         parts = [np.empty(0)]  # a table may have no row
-        for rows, n in self._chunks(encoded, chunk):
+        for rows, start, stop in self._chunks(encoded, chunk):
             score = np.full(len(rows.targets), self.baseline)
             for member, factor in factors:
                 cost = total_cost(self._terms(member, rows), self.selection)
                 score += factor * (cost - member.centre.sum())
-            parts.append(score[:n])
+            if self.neighbours is not None:
+                own = None
+                if numbers is not None:
+                    own = np.full(len(score), -1)
+                    own[: stop - start] = numbers[start:stop]
+                score += self.neighbours.share * self.neighbours.score(rows, own)
+            parts.append(score[: stop - start])
         return np.concatenate(parts)
 
     def contributions(self, encoded: Encoded) -> tuple[Floats, Floats]:
         """Return what each column adds to the score, shape (n, d), and the remainder (n,)."""
         found = [np.empty((0, self.encoder.n_columns + 1))]
-        for rows, n in self._chunks(encoded):
+        for rows, start, stop in self._chunks(encoded):
             parts = np.zeros((len(rows.targets), self.encoder.n_columns + 1))
             for member, factor in self._factors(None):
                 cost = part_costs(self._terms(member, rows), self.selection)
                 parts += factor * (cost - member.centre)
-            found.append(parts[:n])
+            if self.neighbours is not None:
+                parts[:, :-1] += self.neighbours.share * self.neighbours.contributions(rows)
+            found.append(parts[: stop - start])
         parts = np.concatenate(found)
         return parts[:, :-1], parts[:, -1]
 
     def outlook(self, encoded: Encoded, rows: Ints, columns: Ints) -> Outlook:
         """Return what was expected of m cells, given by the numbers of their rows and columns.
 
-        By the member that costs normal rows least, alone: those of a large lambda rank rows at
-        the expense of likelihood, and expect anything. The mean over the passes that know most of
-        a column.
+        By the likeliest member alone, in all passes of the density: the mean over those that know
+        most of a column.
         """
-        member = min(self.members, key=lambda member: float(member.centre.sum()))
+        member = self.likeliest
         cells = Cells(torch.from_numpy(rows), torch.from_numpy(columns))
         informed = self.density.informed
         total = self.density.joint.no_outlook(len(rows))
-        for number, (chunk, _) in enumerate(self._chunks(encoded)):
+        for chunk, start, _ in self._chunks(encoded):
             size = len(chunk.targets)
-            is_here = cells.rows // size == number
+            is_here = cells.rows // size == start // size
             for index in range(self.density.n_passes):
                 lines = (is_here & informed[index, cells.columns]).nonzero().squeeze(-1)
                 if not len(lines):
@@ -216,7 +243,7 @@ class FittedModel:
             )
         log_weight = torch.tensor([m.weight for m in self.members], dtype=torch.float64).log()
         parts = [np.empty(0)]
-        for rows, n in self._chunks(encoded):
+        for rows, start, stop in self._chunks(encoded):
             log_p = torch.stack(
                 [
                     mean_over_passes(self._terms(member, rows).double().sum(-1).T).cpu()
@@ -224,7 +251,7 @@ class FittedModel:
                 ],
                 -1,
             )
-            parts.append(torch.logsumexp(log_p + log_weight, -1)[:n].numpy())
+            parts.append(torch.logsumexp(log_p + log_weight, -1)[: stop - start].numpy())
         return np.concatenate(parts)
 
     def drift(self, ranks: Ints, cells: Sequence[Ints]) -> Drift | None:
@@ -243,13 +270,14 @@ class FittedModel:
         """Return the members of some folds, or all, with what a nat of each adds to the score."""
         members = [m for m in self.members if folds is None or m.fold in folds]
         total = sum(member.weight for member in members)
-        return [(member, member.weight / member.scale / total) for member in members]
+        share = 1 - self.neighbours.share if self.neighbours else 1.0
+        return [(member, share * member.weight / member.scale / total) for member in members]
 
     def _terms(self, member: FittedMember, rows: Rows) -> Float[Tensor, "o n _"]:
-        return member_terms(self.density, member.parameters, member.anchors, rows)
+        return member_terms(self.density, member.parameters, member.anchors, rows, member.passes)
 
-    def _chunks(self, encoded: Encoded, size: int | None = None) -> Iterator[tuple[Rows, int]]:
-        """Yield rows in chunks of one size, each with the number of them that count."""
+    def _chunks(self, encoded: Encoded, size: int | None = None) -> Iterator[tuple[Rows, int, int]]:
+        """Yield rows in chunks of one size, each with the numbers of the rows it stands for."""
         device = next(iter(self.members[0].parameters.values())).device
         size = size or CHUNK[device.type]
         for start in range(0, len(encoded), size):
@@ -257,4 +285,4 @@ class FittedModel:
             # The last chunk repeats its first row.
             index = np.arange(start, start + size)
             index[stop - start :] = start
-            yield Rows.of(encoded.take(index), device), stop - start
+            yield Rows.of(encoded.take(index), device), start, stop

@@ -36,11 +36,13 @@ from fewlier.manifest import (
     manifest_of,
     memory_layout,
     n_layers,
+    neighbours_layout,
     probe_rows,
     reference_layout,
 )
 from fewlier.memory import Memory
 from fewlier.model import FittedMember, FittedModel
+from fewlier.neighbours import Neighbours
 from fewlier.table import Encoded, Encoder, Kind, Table
 
 PROBE_TOLERANCE = 1e-4
@@ -87,6 +89,7 @@ def save_model(
                 "lam": float(m.lam),
                 "fold": int(m.fold),
                 "scale": float(m.scale),
+                "passes": list(m.passes),
             }
             for m in model.members
         ],
@@ -100,6 +103,7 @@ def save_model(
         },
         "memory": memory and {"n_rows": len(memory), "n_folds": len(memory.roles)},
         "reference": model.reference and model.reference.sizes,
+        "neighbours": model.neighbours and model.neighbours.record,
         "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
         "extra": extra,
     }
@@ -135,7 +139,7 @@ def load_model(
         )
         density = _template(manifest["density"], encoder)
         layout = _layout(manifest, density, encoder.n_columns) | memory_layout(manifest, encoder)
-        layout |= reference_layout(manifest)
+        layout |= reference_layout(manifest) | neighbours_layout(manifest, encoder)
         arrays = _read_arrays(archive, layout)
         _check_values(arrays)
         model = _built(manifest, encoder, density, arrays, torch.device(device))
@@ -169,6 +173,8 @@ def _check_probes(model: FittedModel, probes: Json) -> None:
 def _arrays(model: FittedModel) -> Arrays:
     """Name every tensor of a model."""
     tensors = {f"density.{name}": value for name, value in _buffers(model.density).items()}
+    if model.neighbours is not None:
+        tensors |= model.neighbours.tensors
     arrays: Arrays = {
         f"calibration.{name}": getattr(model.calibration, name)
         for name in _SCORES
@@ -227,15 +233,21 @@ def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:
     for name in _SCORES:
         if calibration[f"n_{name}"]:
             layout[f"calibration.{name}"] = ("F64", [calibration[f"n_{name}"]])
-    for index in range(len(manifest["members"])):
-        prefix = f"member.{index}"
+    for index, record in enumerate(manifest["members"]):
+        prefix, passes = f"member.{index}", _passes(record, density)
+        require(max(passes) < density.n_passes, "a member scores with a pass that is not there.")
         for name, parameter in density.named_parameters():
             layout[f"{prefix}.parameters.{name}"] = _spec(parameter)
         for name in Anchors._fields:
-            layout[f"{prefix}.anchors.{name}"] = ("F32", [density.n_passes, n_columns])
+            layout[f"{prefix}.anchors.{name}"] = ("F32", [len(passes), n_columns])
         # Files of version 1 have no entry for the rest of a row, which was always 0.
         layout[f"{prefix}.centre"] = ("F64", [n_columns + (manifest["version"] > 1)])
     return layout
+
+
+def _passes(record: Json, density: Density) -> tuple[int, ...]:
+    """Return the passes of a member: all, in files that are older than a choice of them."""
+    return tuple(range(density.n_passes) if record["passes"] is None else record["passes"])
 
 
 def _spec(tensor: Tensor) -> tuple[str, list[int]]:
@@ -286,7 +298,9 @@ def _built(
     tensors = {
         name: torch.tensor(array, device=device)
         for name, array in arrays.items()
-        if name.startswith("density.") or ".parameters." in name or ".anchors." in name
+        if name.startswith(("density.", "neighbours."))
+        or ".parameters." in name
+        or ".anchors." in name
     }
     members = tuple(
         FittedMember(
@@ -294,6 +308,7 @@ def _built(
             record["lam"],
             record["fold"],
             _under(f"member.{index}.parameters.", tensors),
+            _passes(record, density),
             Anchors(**_under(f"member.{index}.anchors.", tensors)),
             _padded(arrays[f"member.{index}.centre"], encoder.n_columns + 1),
             record["scale"],
@@ -314,8 +329,15 @@ def _built(
         prior=manifest["calibration"]["prior"],
     )
     reference = Reference.read(manifest["reference"], arrays, encoder)
-    selection = manifest["selection"]
-    return FittedModel(encoder, density.to(device), members, selection, calibration, reference)
+    return FittedModel(
+        encoder,
+        density.to(device),
+        members,
+        manifest["selection"],
+        calibration,
+        reference,
+        Neighbours.read(manifest["neighbours"], tensors, encoder),
+    )
 
 
 def _memory_arrays(memory: Memory) -> Arrays:

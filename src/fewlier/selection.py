@@ -10,6 +10,12 @@ Selection = Literal["average", "best"]
 
 # Weights are softmax(SHARPNESS x criterion) over the better half of the members.
 SHARPNESS = 10.0
+# With fewer validation anomalies in a fold their criterion is luck, and all members weigh alike.
+ENOUGH_TO_RANK = 3
+# Passes that a member of an average scores with: members complement each other.
+N_PASSES = 2
+NEIGHBOURS_SHARE = 2 / 3
+"""Part of the neighbours in an average score, the density having the rest (docs/METHOD.md)."""
 
 
 def best(
@@ -39,5 +45,13 @@ def average(criteria: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def equal(n_members: int) -> npt.NDArray[np.float64]:
-    """Weigh all members alike: where no anomaly is held back, nothing tells them apart."""
+    """Weigh all members alike: where hardly an anomaly is held back, nothing tells them apart."""
     return np.full(n_members, 1 / n_members)
+
+
+def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, ...]:
+    """Return the passes that a member scores with: all, or in an average the next two in turn."""
+    if selection == "best":
+        return tuple(range(n_passes))
+    first = N_PASSES * number
+    return tuple(sorted({index % n_passes for index in range(first, first + N_PASSES)}))

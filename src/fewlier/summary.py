@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.model import FittedModel
 
 _NUMBERS = ("validation", "threshold", "seconds")
-_COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row")
+_COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")
 
 
 @final
@@ -38,8 +38,8 @@ class Summary:
         Name of that criterion.
     threshold, unit, rule : float, str, str
         Scores above the threshold are anomalies; what it stands for.
-    passes_per_row : int
-        Network evaluations that scoring a row takes.
+    passes_per_row, n_compared : int
+        Network evaluations that scoring a row takes, and how many rows it is compared with.
     seconds : float
         How long the fit took.
     notes : tuple of str
@@ -62,10 +62,12 @@ class Summary:
     notes: tuple[str, ...]
     rule: str = ""
     curves: tuple[MemberCurve, ...] = ()
+    n_compared: int = 0
 
     def __str__(self) -> str:
         """Return one line per fact."""
         weights = ", ".join(f"{lam:g}: {w:.2f}" for lam, w in self.lambda_weights.items() if w)
+        compared = f", compared with {self.n_compared} rows" if self.n_compared else ""
         lines = [
             f"rows        {self.n_normal} normal, {self.n_anomaly} anomalous, "
             f"{self.n_unlabelled} unlabelled",
@@ -73,7 +75,7 @@ class Summary:
             f"lambda      {weights} (weight in the score)",
             f"validation  {self.criterion.replace('_', ' ')} {self.validation:.3f}",
             f"threshold   {self.threshold:.4g} {self.unit}{f' ({self.rule})' if self.rule else ''}",
-            f"cost        {self.passes_per_row} network passes per row",
+            f"cost        {self.passes_per_row} network passes per row{compared}",
             f"time        {self.seconds:.1f} s",
         ]
         return "\n".join(lines + [f"note        {note}" for note in self.notes])
@@ -94,8 +96,8 @@ class Summary:
     @classmethod
     def from_json(cls, record: object) -> "Summary":
         """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
-        if isinstance(record, dict):  # files may be older than the rule and the curves
-            record = {"rule": "", "curves": []} | record
+        if isinstance(record, dict):  # files may be older than these
+            record = {"rule": "", "curves": [], "n_compared": 0} | record
         names = [field.name for field in fields(cls)]
         values = dict(zip(names, fields_of(record, "its summary", names), strict=True))
         for name in _COUNTS:
@@ -161,6 +163,7 @@ def summarise(
         threshold=model.calibration.threshold,
         unit=unit_of(model),
         passes_per_row=model.passes_per_row,
+        n_compared=model.neighbours.n_rows if model.neighbours else 0,
         seconds=seconds,
         rule=model.calibration.rule,
         notes=(*_distrust(kept, int((labels == UNLABELLED).sum())), *notes, *_diverged(history)),

@@ -26,7 +26,9 @@ def update_model(
     ]
     quick = replace(recipe, settings=settings)
     ((fitted, history),) = fit_members([plan], [model.density], [members], quick, on_epoch)
-    return replace(fitted, reference=model.reference), history
+    # Numbers are those of remembered and new rows, not of the table that was fitted.
+    near = fitted.neighbours and fitted.neighbours.without_numbers()
+    return replace(fitted, reference=model.reference, neighbours=near), history
 
 
 def _nearest(model: FittedModel, fold: int, lam: float) -> FittedMember:

@@ -37,6 +37,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         "n_held_back_anomalies": manifest["calibration"]["n_anomaly_scores"],
         "prior": manifest["calibration"]["prior"],
         "memory": _memory(manifest),
+        "neighbours": _neighbours(manifest),
         "columns": manifest["encoder"]["schema"],
         "parameters": manifest["extra"].get("parameters"),
         "summary": summary.to_json(),
@@ -57,6 +58,18 @@ def _memory(manifest: dict[str, Any]) -> dict[str, int]:
     return {"n_rows": n_rows, "bytes": bytes_of(layout)}
 
 
+def _neighbours(manifest: dict[str, Any]) -> dict[str, int]:
+    """Return how many training rows the file keeps to compare rows with, and how large they are."""
+    from fewlier.manifest import bytes_of, neighbours_layout
+    from fewlier.table import Encoder
+
+    record = manifest["neighbours"] or {"n_normals": 0, "n_anomalies": 0}
+    layout = neighbours_layout(manifest, Encoder.from_json(manifest["encoder"]))
+    return {name: record[name] for name in ("n_normals", "n_anomalies")} | {
+        "bytes": bytes_of(layout)
+    }
+
+
 def _print(facts: dict[str, Any], summary: str) -> None:
     from rich import box
     from rich.console import Console
@@ -64,7 +77,7 @@ def _print(facts: dict[str, Any], summary: str) -> None:
 
     from fewlier.calibration import meaning
 
-    versions, density = facts["versions"], facts["density"]
+    versions, density, near = facts["versions"], facts["density"], facts["neighbours"]
     typer.echo(
         f"model       {facts['model']}, {facts['bytes'] / 1e6:.1f} MB, format "
         f"{facts['format_version']}\n"
@@ -75,7 +88,9 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}\n"
         f"probability {meaning(facts['n_held_back_anomalies'], facts['prior'])}\n"
         f"memory      {facts['memory']['n_rows']} rows kept for `fewlier update`, "
-        f"{facts['memory']['bytes'] / 1e6:.1f} MB"
+        f"{facts['memory']['bytes'] / 1e6:.1f} MB\n"
+        f"neighbours  {near['n_normals']} normal and {near['n_anomalies']} anomalous rows kept to "
+        f"compare with, {near['bytes'] / 1e6:.1f} MB"
     )
     grid = Grid(box=box.SIMPLE)
     for heading in ("column", "kind", "scored as", "values"):

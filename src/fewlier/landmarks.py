@@ -1,0 +1,91 @@
+"""`Landmarks`: rows of one label, and how far other rows are from the nearest of them."""
+
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+LEAST = 1e-6
+"""Added to a mean squared distance, so that a row met before has a logarithm."""
+# Nearest rows are looked for with the rounding errors of a product; among twice as many, exactly.
+_MARGIN = 2
+
+Ints = npt.NDArray[np.int64]
+
+NO_NUMBERS: Ints = np.empty(0, dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """Rows of one label, to measure distances to.
+
+    Parameters
+    ----------
+    rows : tensor (m, i)
+        Their inputs in standard deviations, within a limit.
+    typical : tensor (d,)
+        Each column's part in the squared distance of a normal row. The logarithm of their sum is
+        the mean of normal rows' log distance.
+    outside : tensor (d,)
+        The part of a cell outside its column's domain: as far from normals as two of them are from
+        each other on average, or as any is; and typical of the distance to anomalies.
+    n_nearest : int
+        How many of the nearest count.
+    numbers : array (m,)
+        Their row numbers in the table of the fit, by which a row is not its own neighbour; empty
+        in a model that was loaded or updated.
+    """
+
+    rows: Float[Tensor, "m i"]
+    typical: Float[Tensor, " d"]
+    outside: Float[Tensor, " d"]
+    n_nearest: int
+    numbers: Ints = field(default_factory=lambda: NO_NUMBERS)
+
+    def log_ratio(self, parts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """Return 1/2 log(D / D_0) of the distances D that the parts add up to."""
+        return (parts.sum(-1) / self.typical.sum()).log() / 2
+
+    def shares(self, parts: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        r"""Split `log_ratio` over the columns: 1/2 (a_d - e_d) / L(D, D_0).
+
+        a_d are the parts of D and e_d those of D_0, the typical distance; L is the logarithmic
+        mean (D - D_0) / (log D - log D_0), with L(D, D) = D, so that nothing is left over.
+        """
+        typical = self.typical.sum()
+        excess = (parts.sum(-1, keepdim=True) - typical) / typical
+        slope = torch.where(excess == 0, 1, excess.log1p() / excess)
+        return (parts - self.typical) * slope / typical / 2
+
+    def parts(
+        self, points: Float[Tensor, "n i"], owner: Int[Tensor, " i"], numbers: Ints | None
+    ) -> Float[Tensor, "n d"]:
+        """Return each column's part in the mean squared distance to the nearest rows.
+
+        With the points' row numbers, a point is not its own neighbour; one that has no other takes
+        the typical parts.
+        """
+        squares = (self.rows**2).sum(-1)
+        rough = torch.addmm(squares, points, self.rows.T, alpha=-2)  # less |x|^2, alike for all
+        if numbers is not None and len(self.numbers):
+            is_self = torch.from_numpy(numbers[:, None] == self.numbers).to(rough.device)
+            rough = rough.masked_fill(is_self, torch.inf)
+        n_candidates = min(_MARGIN * self.n_nearest, len(self.rows))
+        found = rough.topk(n_candidates, largest=False)
+        differences = self.rows[found.indices].double() - points.double().unsqueeze(1)
+        squared = differences.square_()  # (n, candidates, i)
+        distance = squared.sum(-1).masked_fill(found.values.isinf(), torch.inf)
+        nearest = distance.topk(min(self.n_nearest, n_candidates), largest=False)
+        counts = nearest.values.isfinite()
+        index = nearest.indices.unsqueeze(-1).expand(-1, -1, squared.shape[-1])
+        chosen = (squared.gather(1, index) * counts.unsqueeze(-1)).sum(1)
+        d = len(self.typical)
+        n_counted = counts.sum(-1, keepdim=True)
+        parts = torch.zeros(len(points), d, dtype=torch.float64, device=points.device)
+        parts = parts.index_add_(1, owner, chosen) / n_counted.clamp_min(1) + LEAST / d
+        return torch.where(n_counted > 0, parts, self.typical)

@@ -1,0 +1,73 @@
+"""Scores of rows of a fit by what has not seen them: behind thresholds, and for the user."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.calibration import Calibration
+from fewlier.model import FittedModel
+from fewlier.planning import Plan
+from fewlier.sampling import IntArray
+
+# Training rows whose scores stand for all of them, for thresholds by contamination.
+SAMPLE = 2000
+
+
+def calibrated(plan: Plan, model: FittedModel) -> FittedModel:
+    """Score the held-back normals by the members that never saw them, and a sample of all rows."""
+    kept = _kept(model)
+    held_back = np.unique(np.concatenate([plan.folds[fold].calibration for fold in kept]))
+    unseen = [np.isin(held_back, plan.folds[fold].calibration) for fold in kept]
+    sample = np.random.default_rng(plan.seed).permutation(plan.n_training)[:SAMPLE]
+    calibration = Calibration(
+        np.sort(_scores_by_folds(plan, model, held_back, unseen)),
+        np.sort(model.score(plan.encoded.take(sample))),
+        math.inf,
+        plan.guarantee,
+        anomaly_scores=np.sort(_held_back_anomaly_scores(plan, model)),
+    )
+    return model.with_calibration(calibration)
+
+
+def out_of_fold_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:
+    """Score the training rows, each by the folds that did not train on it, or by all.
+
+    No row is its own neighbour.
+    """
+    rows = np.arange(plan.n_training)
+    untrained = [
+        ~np.isin(rows, np.concatenate([plan.folds[fold].normals, plan.folds[fold].anomalies]))
+        for fold in _kept(model)
+    ]
+    return _scores_by_folds(plan, model, rows, untrained)
+
+
+def _kept(model: FittedModel) -> list[int]:
+    """Return the folds that have a member in the score."""
+    return sorted({member.fold for member in model.members})
+
+
+def _held_back_anomaly_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:
+    """Score the labelled anomalies by the members that did not train on them, where there are."""
+    folds = [plan.folds[fold] for fold in _kept(model)]
+    rows = np.unique(np.concatenate([[*f.anomalies, *f.validation_anomalies] for f in folds]))
+    rows = rows.astype(np.int64)
+    unseen = np.array([~np.isin(rows, fold.anomalies) for fold in folds])
+    rows, unseen = rows[unseen.any(0)], unseen[:, unseen.any(0)]
+    return _scores_by_folds(plan, model, rows, list(unseen))
+
+
+def _scores_by_folds(
+    plan: Plan, model: FittedModel, numbers: IntArray, eligible: Sequence[npt.NDArray[np.bool_]]
+) -> npt.NDArray[np.float64]:
+    """Score each row by the kept folds eligible for it, or by all where none is."""
+    patterns, group = np.unique(np.stack(eligible, 1), axis=0, return_inverse=True)
+    scores = np.empty(len(numbers))
+    for number, pattern in enumerate(patterns):
+        place = np.flatnonzero(group.ravel() == number)
+        rows = numbers[place]
+        chosen = [fold for fold, use in zip(_kept(model), pattern, strict=True) if use]
+        scores[place] = model.score(plan.encoded.take(rows), chosen or None, numbers=rows)
+    return scores

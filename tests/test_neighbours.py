@@ -1,0 +1,360 @@
+"""Distances to normal rows and labelled anomalies, beside the density."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from factories import small
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import NearestNeighbors
+
+from fewlier import neighbours as module
+from fewlier.conditionals.joint import Rows
+from fewlier.neighbours import LIMIT, Neighbours, n_rows_at_most
+from fewlier.selection import NEIGHBOURS_SHARE, own_passes
+from fewlier.table import Encoder, Table, infer_schema
+from fewlier.unseen import out_of_fold_scores
+
+N, N_ODD = 300, 6
+COLUMNS = ["size", "visits", "city"]
+
+
+def shops(n=N, seed=0, n_odd=N_ODD, gaps=0.1):
+    """Return shops of several kinds of columns; the first are odd."""
+    rng = np.random.default_rng(seed)
+    odd = np.arange(n) < n_odd
+    table = pd.DataFrame(
+        {
+            "size": rng.normal(10, 2, n) + 9 * odd,
+            "visits": rng.poisson(30, n).astype(float),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n, p=[0.6, 0.3, 0.1]),
+        }
+    )
+    return table.mask(rng.random(table.shape) < gaps, None)
+
+
+def encoded(frame, like=None):
+    table = Table.of(frame)
+    schema = like.schema if like else infer_schema(table)
+    matched = schema.match(table)
+    encoder = like or Encoder.fit(schema, matched)
+    return encoder, encoder.encode(matched)
+
+
+def found(frame, n_odd=N_ODD, share=0.5):
+    encoder, rows = encoded(frame)
+    numbers = np.arange(n_odd, len(frame)), np.arange(n_odd)
+    return encoder, rows, Neighbours.of(encoder, rows, numbers, share)
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return small().fit(shops(), np.arange(N) < N_ODD)
+
+
+def standardised(inputs, normals):
+    scale = normals.std(0)
+    return np.clip((inputs - normals.mean(0)) / np.where(scale > 1e-9, scale, 1), -LIMIT, LIMIT)
+
+
+@pytest.mark.parametrize("n_odd", [0, 1, 2, 6])
+def test_scores_are_those_of_scikit_learns_neighbours(n_odd):
+    encoder, rows, neighbours = found(shops(gaps=0, n_odd=n_odd), n_odd)
+    _, fresh = encoded(shops(100, seed=1, gaps=0), encoder)
+    inputs = rows.inputs.astype(np.float64)
+    space = [standardised(part, inputs[n_odd:]) for part in (inputs, fresh.inputs)]
+
+    def half_log(points, references, k):
+        distance, _ = NearestNeighbors(n_neighbors=k).fit(references).kneighbors(points)
+        return np.log((distance**2)[:, k == 6 :].mean(1) + 1e-6) / 2  # of six, one is the row
+
+    normals = space[0][n_odd:]
+    own, new = half_log(normals, normals, 6), half_log(space[1], normals, 5)
+    if n_odd:
+        k = min(2, n_odd)
+        own -= half_log(normals, space[0][:n_odd], k)
+        new -= half_log(space[1], space[0][:n_odd], k)
+    expected = (new - own.mean()) / own.std()
+    np.testing.assert_allclose(neighbours.score(Rows.of(fresh)), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_counts_scored_as_categories_lie_where_their_numbers_do():
+    rng = np.random.default_rng(0)
+    counts, fresh = rng.integers(0, 9, (N, 3)).astype(float), rng.integers(0, 9, (50, 3))
+    names = ["stars", "rooms", "floors"]
+    kinds = dict.fromkeys(names, "category")
+    scores = []
+    for overrides in (kinds, dict.fromkeys(names, "real")):
+        table = Table.of(pd.DataFrame(counts, columns=names))
+        schema = infer_schema(table, overrides)
+        encoder = Encoder.fit(schema, schema.match(table))
+        numbers = np.arange(N_ODD, N), np.arange(N_ODD)
+        neighbours = Neighbours.of(encoder, encoder.encode(schema.match(table)), numbers, 0.5)
+        new = schema.match(Table.of(pd.DataFrame(fresh.astype(float), columns=names)))
+        scores.append(neighbours.score(Rows.of(encoder.encode(new))))
+    np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
+
+
+def test_normals_that_are_not_their_own_neighbours_have_mean_0_and_spread_1():
+    _, rows, neighbours = found(shops())
+    numbers = np.arange(N_ODD, N)
+    z = neighbours.score(Rows.of(rows.take(numbers)), numbers)
+    assert z.mean() == pytest.approx(0, abs=1e-9)
+    assert z.std() == pytest.approx(1, abs=1e-9)
+    assert neighbours.score(Rows.of(rows.take(numbers))).mean() < -0.1  # each is its nearest
+
+
+@pytest.mark.parametrize("gaps", [0, 0.3, 1])
+@pytest.mark.parametrize("n_odd", [0, 1, 6])
+def test_contributions_add_up_to_the_score(gaps, n_odd):
+    encoder, _, neighbours = found(shops(n_odd=n_odd, gaps=0.2), n_odd)
+    _, fresh = encoded(shops(50, seed=1, gaps=gaps), encoder)
+    strange = shops(3, seed=2).assign(size=[1e300, None, -5], city="Paris", visits=-1.0)
+    for rows in (fresh, encoded(strange, encoder)[1]):
+        contributions = neighbours.contributions(Rows.of(rows))
+        np.testing.assert_allclose(
+            contributions.sum(1), neighbours.score(Rows.of(rows)), rtol=1e-9, atol=1e-9
+        )
+        assert np.isfinite(contributions).all()
+
+
+@pytest.mark.parametrize("side", ["normals", "anomalies"])
+def test_a_row_left_out_is_as_if_it_had_never_been_there(side):
+    _, rows, neighbours = found(shops(gaps=0))
+    number = {"normals": 40, "anomalies": 2}[side]
+    one = Rows.of(rows.take([number]))
+    landmarks = getattr(neighbours, side)
+    others = landmarks.numbers != number
+    removed = replace(
+        landmarks, rows=landmarks.rows[torch.from_numpy(others)], numbers=landmarks.numbers[others]
+    )
+    without = replace(neighbours, **{side: removed})
+    left_out = neighbours.score(one, np.array([number]))
+    np.testing.assert_array_equal(left_out, without.score(one))
+    assert not np.array_equal(left_out, neighbours.score(one))
+
+
+def test_a_row_is_told_by_its_number_and_not_by_its_cells():
+    twice = pd.concat([shops(gaps=0), shops(gaps=0)], ignore_index=True)
+    _, rows, neighbours = found(twice)
+    _, first, single = found(shops(gaps=0))
+    with_twin, alone = (
+        one._parts(Rows.of(table.take([50])), one.normals, np.array([50])).sum()
+        for one, table in ((neighbours, rows), (single, first))
+    )
+    assert with_twin < 0.9 * alone
+
+
+@given(st.permutations(range(40)), st.integers(1, 40))
+@settings(max_examples=20)
+def test_a_row_scores_the_same_in_any_company(detector, order, n):
+    table = shops(40, seed=5)
+    scores = detector.anomaly_score(table)
+    chosen = list(order)[:n]
+    np.testing.assert_array_equal(detector.anomaly_score(table.iloc[chosen]), scores[chosen])
+
+
+def test_a_missing_cell_adds_nothing_and_a_row_without_any_is_typical():
+    encoder, _, neighbours = found(shops())
+    fresh = shops(60, seed=3, gaps=0.4)
+    _, rows = encoded(fresh, encoder)
+    contributions = neighbours.contributions(Rows.of(rows))
+    assert (contributions[fresh.isna().to_numpy()] == 0).all()
+    _, nothing = encoded(fresh.mask(np.ones(fresh.shape, dtype=bool), None), encoder)
+    np.testing.assert_allclose(neighbours.score(Rows.of(nothing)), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_leaving_cells_out_makes_rows_no_more_normal_than_typical_ones(share):
+    encoder, _, neighbours = found(shops(1000), n_odd=0)
+    fresh = shops(500, seed=3, n_odd=0, gaps=0)
+    gaps = np.random.default_rng(0).random(fresh.shape) < share
+    whole, holed = (
+        neighbours.score(Rows.of(encoded(table, encoder)[1]))
+        for table in (fresh, fresh.mask(gaps, None))
+    )
+    assert np.median(holed) > np.median(whole) - 0.1
+    assert holed.min() >= whole.min()
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_gap_where_there_was_none_and_a_value_outside_the_domain_are_far_away(column):
+    encoder, _, neighbours = found(shops(gaps=0))
+    fresh = shops(30, seed=3, n_odd=0, gaps=0)
+    _, rows = encoded(fresh.assign(**{column: None}), encoder)
+    contributions = neighbours.contributions(Rows.of(rows))
+    assert (contributions[:, COLUMNS.index(column)] > 0.5).all()
+    if column == "city":
+        _, rows = encoded(fresh.assign(city="Paris"), encoder)
+        np.testing.assert_array_equal(neighbours.contributions(Rows.of(rows)), contributions)
+
+
+def test_wide_tables_keep_fewer_rows(monkeypatch):
+    assert n_rows_at_most(20) == 5000
+    assert n_rows_at_most(2000) == 8 * 2**20 // 8000
+    assert n_rows_at_most(10**9) == 5
+    monkeypatch.setattr(module, "MAX_BYTES", 4 * 5 * 50)  # five inputs
+    fitted = small(max_epochs=1).fit(shops(gaps=0), np.arange(N) < N_ODD)
+    record = fitted.model_.neighbours.record
+    assert (record["n_normals"], record["n_anomalies"]) == (50, N_ODD)
+
+
+# In a detector
+
+
+def test_the_score_is_one_part_density_and_two_parts_neighbours(detector):
+    fresh = shops(50, seed=7)
+    model = detector.model_
+    rows = model.encode(Table.of(fresh))
+    density = replace(model, neighbours=None).score(rows)
+    near = model.neighbours.score(Rows.of(rows))
+    assert pytest.approx(2 / 3) == NEIGHBOURS_SHARE
+    np.testing.assert_allclose(model.score(rows), density / 3 + 2 * near / 3, atol=1e-6)
+    np.testing.assert_array_equal(
+        detector.score_samples(fresh), replace(model, neighbours=None).log_density(rows)
+    )
+
+
+def test_the_best_member_has_no_companion_and_all_passes():
+    best = small(selection="best", n_orderings=3).fit(shops(), np.arange(N) < N_ODD)
+    assert best.model_.neighbours is None
+    (member,) = best.model_.members
+    assert member.passes == (0, 1, 2)
+    fresh = shops(20, seed=7)
+    np.testing.assert_allclose(best.anomaly_score(fresh), -best.score_samples(fresh), rtol=1e-6)
+
+
+def test_passes_are_shared_out_in_turn():
+    passes = [own_passes(number, 10, "average") for number in range(6)]
+    assert passes == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9), (0, 1)]
+    assert [own_passes(number, 3, "average") for number in range(3)] == [(0, 1), (0, 2), (1, 2)]
+    assert own_passes(4, 1, "average") == (0,)
+    assert own_passes(4, 3, "best") == (0, 1, 2)
+
+
+def test_members_take_their_own_passes_and_a_row_as_many_in_all():
+    fitted = small(n_orderings=5, max_epochs=1).fit(shops(), np.arange(N) < N_ODD)
+    for member in fitted.model_.members:
+        index = 2 * member.fold + (0, 10).index(member.lam)
+        assert member.passes == own_passes(index, 5, "average")
+        assert member.anchors.typical.shape == (2, 3)
+    assert fitted.model_.passes_per_row == 2 * len(fitted.model_.members)
+
+
+def test_rows_that_every_fold_holds_back_are_no_neighbours():
+    n = 4200
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 2)), columns=["a", "b"])
+    fitted = small(max_epochs=1, hidden=(4,), false_alarm_rate=0.01).fit(X, np.arange(n) < 4)
+    common = set.intersection(*(set(f.calibration.tolist()) for f in fitted._plan.folds))
+    near = fitted.model_.neighbours
+    assert len(common) == 210
+    assert not common & set(near.normals.numbers.tolist())
+    assert near.anomalies.numbers.tolist() == [0, 1, 2, 3]
+    assert fitted.model_.calibration.guarantee.startswith("exact")
+
+
+def test_training_rows_are_scored_without_themselves(detector):
+    model, plan = detector.model_, detector._plan
+    scores = out_of_fold_scores(plan, model)
+    np.testing.assert_array_equal(detector.decision_scores_, scores)
+    seen = detector.anomaly_score(shops())
+    rows = plan.encoded.take(np.arange(N))
+    near = model.neighbours.score(Rows.of(rows)) - model.neighbours.score(
+        Rows.of(rows), np.arange(N)
+    )
+    complete = shops().notna().all(axis=1).to_numpy()
+    assert (near[:N_ODD][complete[:N_ODD]] > 0).all()  # each is a known anomaly to itself
+    assert (near[N_ODD:][complete[N_ODD:]] < 0).all()
+    assert scores[N_ODD:].mean() > seen[N_ODD:].mean()
+    unseen = model.calibration.anomaly_scores
+    assert len(unseen) == N_ODD
+    assert unseen.max() < seen[:N_ODD].max()
+
+
+def test_unlabelled_rows_that_are_distrusted_are_no_neighbours():
+    table = shops(gaps=0, n_odd=0)
+    table.loc[:9, "size"] = 60.0 + np.arange(10) / 100
+    hidden = set(range(10))
+    quick = {"max_epochs": 30, "learning_rate": 0.01}
+    robust, trusting = (
+        small(unlabelled=how, **quick).fit(table).model_.neighbours for how in ("robust", "normal")
+    )
+    assert hidden <= set(trusting.normals.numbers.tolist())
+    assert not hidden & set(robust.normals.numbers.tolist())
+    assert len(robust.normals.rows) > 0.9 * (N - 10)
+
+
+def test_an_update_compares_with_the_rows_at_hand(detector, tmp_path):
+    detector.save(tmp_path / "m.fewlier")
+    updated = type(detector).load(tmp_path / "m.fewlier")
+    more = shops(30, seed=8)
+    updated.update(more, np.arange(30) < N_ODD)
+    near = updated.model_.neighbours
+    assert (len(near.normals.rows), len(near.anomalies.rows)) == (N - N_ODD + 24, 2 * N_ODD)
+
+
+def test_rows_of_the_fit_are_not_taken_for_others_of_an_update():
+    live = small(max_epochs=1).fit(shops(), np.arange(N) < N_ODD)
+    live.update(shops(30, seed=8), np.arange(30) < N_ODD)
+    near = live.model_.neighbours
+    assert not len(near.normals.numbers)
+    rows = Rows.of(live._plan.encoded)
+    np.testing.assert_array_equal(near.score(rows, np.arange(N)), near.score(rows))
+    assert live.decision_scores_.shape == (N,)
+
+
+STRANGE = {
+    "one column": lambda t: t[["size"]],
+    "a category": lambda t: t[["city"]],
+    "constant": lambda t: t.assign(same=1.0),
+    "all constant": lambda t: pd.DataFrame({"a": np.ones(len(t)), "b": ["x"] * len(t)}),
+    "empty column": lambda t: t.assign(empty=np.nan),
+    "nothing": lambda t: t[["size"]].assign(size=np.nan),
+    "twins": lambda t: t.iloc[np.arange(len(t)) // 10].reset_index(drop=True),
+    "few normals": lambda t: t.head(N_ODD + 3),
+    "one normal": lambda t: t.head(2),
+}
+
+
+@pytest.mark.parametrize("n_labels", [0, 1, 2, N_ODD])
+@pytest.mark.parametrize("change", STRANGE.values(), ids=STRANGE)
+@pytest.mark.filterwarnings("ignore:A false-alarm rate:fewlier.FewlierWarning")
+def test_tables_of_any_shape_are_fitted_saved_and_explained(change, n_labels, tmp_path):
+    table = change(shops(gaps=0.05))
+    n_labels = min(n_labels, len(table) - 1)
+    quick = small(max_epochs=1, hidden=(4,)).fit(table, np.arange(len(table)) < n_labels)
+    assert (quick.model_.neighbours.anomalies is None) == (n_labels == 0)
+    scores = quick.anomaly_score(table)
+    assert np.isfinite(scores).all()
+    assert np.isfinite(quick.decision_scores_).all()
+    np.testing.assert_allclose(quick.explain(table).score, scores, rtol=1e-9, atol=1e-6)
+    quick.save(tmp_path / "m.fewlier")
+    loaded = type(quick).load(tmp_path / "m.fewlier")
+    np.testing.assert_array_equal(loaded.anomaly_score(table), scores)
+
+
+def test_one_label_is_enough_to_find_its_like():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    X[:1, :2] += 2.5
+    fresh = rng.normal(size=(400, 6))
+    fresh[:100, :2] += 2.5
+    is_odd = np.arange(400) < 100
+    model = small(max_epochs=2).fit(X, np.arange(400) < 1)
+    without = small(max_epochs=2).fit(X[1:])
+    found, blind = (roc_auc_score(is_odd, d.anomaly_score(fresh)) for d in (model, without))
+    assert found > max(0.85, blind)
+
+
+@pytest.mark.parametrize(("n_labels", "n_kept"), [(1, 6), (4, 6), (5, 5), (6, 4)])
+def test_members_are_ranked_only_where_three_anomalies_are_held_back(n_labels, n_kept):
+    lambdas = (0, 1, 10)
+    fitted = small(max_epochs=1, lambdas=lambdas).fit(shops(), np.arange(N) < n_labels)
+    members = fitted.model_.members
+    assert len(members) == n_kept
+    if n_kept == 2 * len(lambdas):
+        assert {member.weight for member in members} == {1 / 6}
