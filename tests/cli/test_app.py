@@ -133,7 +133,7 @@ def test_the_examples_run_in_order_in_one_folder(fewlier, folder, tmp_path, monk
     for seed, name in enumerate(["train.csv", "new.csv", "test.csv", "more.csv"]):
         rows = payments(200, seed).drop(columns="id")
         (rows.drop(columns="fraud") if name == "new.csv" else rows).to_csv(name, index=False)
-    written = ("fraud.fewlier", "scored.csv", "report.html")
+    written = ("fraud.fewlier", "scored.csv", "report.html", "clean.csv")
     for name, example in EXAMPLES.items():
         before = folder(*written)
         done = fewlier(*example.removeprefix("Example: fewlier ").split())

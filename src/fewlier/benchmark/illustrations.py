@@ -47,9 +47,9 @@ def score_example(example: Example) -> dict[str, Score]:
     classifier = SVC(C=100, gamma=2).fit(X, y)
     proposed = _detector(3).fit(X, y, validation=(X, y))
     return {
-        "(a) unsupervised: density": lambda x: density.anomaly_score(x[:, None]),
+        "(a) unsupervised: density": lambda x: -density.score_samples(x[:, None]),
         "(b) supervised: classifier": lambda x: classifier.decision_function(x[:, None]),
-        "(c) proposed": lambda x: proposed.anomaly_score(x[:, None]),
+        "(c) proposed": lambda x: -proposed.score_samples(x[:, None]),
     }
 
 

@@ -17,7 +17,9 @@ RESULTS = Path("results") / "comparison"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(epilog="Example: fewlier compare --methods fewlier,LOF --anomalies 3")(compare)
+    app.command(epilog="Example: fewlier compare --tables Stamps --methods LOF --anomalies 3")(
+        compare
+    )
 
 
 def compare(  # noqa: PLR0913 - options of a command are its arguments
