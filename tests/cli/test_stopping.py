@@ -83,17 +83,21 @@ def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(
     assert folder() == before
 
 
+def reading(command, model, output):
+    """Start a command that has read a part of standard input, and waits for the rest."""
+    small_blocks = "from fewlier.table import reading; reading._BLOCK_BYTES = 1000\n"
+    small_blocks += "reading._HEAD_BYTES = 1000\n"
+    process = started(command, "-", "-m", model, "-o", output, driver=small_blocks + DRIVER)
+    process.stdin.write(TEXT)
+    process.stdin.flush()  # and not closed: there may be more to come
+    return process
+
+
 @each_stop
 def test_a_stopped_score_says_so_and_leaves_what_was_there(number, code, model, tmp_path, folder):
     (tmp_path / "out.csv").write_bytes(b"old")
     before = folder()
-    small_blocks = "from fewlier.table import reading; reading._BLOCK_BYTES = 1000\n"
-    small_blocks += "reading._HEAD_BYTES = 1000\n"
-    process = started(
-        *("score", "-", "-m", model, "-o", tmp_path / "out.csv"), driver=small_blocks + DRIVER
-    )
-    process.stdin.write(TEXT)
-    process.stdin.flush()  # and not closed: there may be more to come
+    process = reading("score", model, tmp_path / "out.csv")
     line_with(b"scoring:", process)
     assert any(path.name.endswith(".tmp") for path in tmp_path.iterdir())
     returned, out, err = ended(process, number)
@@ -107,13 +111,7 @@ def test_a_stopped_score_says_so_and_leaves_what_was_there(number, code, model, 
 def test_a_stopped_report_says_so_and_leaves_what_was_there(model, tmp_path, folder):
     (tmp_path / "old.html").write_bytes(b"old")
     before = folder()
-    small_blocks = "from fewlier.table import reading; reading._BLOCK_BYTES = 1000\n"
-    small_blocks += "reading._HEAD_BYTES = 1000\n"
-    process = started(
-        *("report", "-", "-m", model, "-o", tmp_path / "old.html"), driver=small_blocks + DRIVER
-    )
-    process.stdin.write(TEXT)
-    process.stdin.flush()  # and not closed: there may be more to come
+    process = reading("report", model, tmp_path / "old.html")
     line_with(b"reporting:", process)
     returned, out, err = ended(process, signal.SIGINT)
     assert (returned, out) == (130, b"")

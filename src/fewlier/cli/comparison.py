@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fewlier.cli.options import AsJson, read_names, refuse_options_of_a_run
+from fewlier.cli.options import (
+    AsJson,
+    Retry,
+    Tables,
+    Workers,
+    read_names,
+    refuse_options_of_a_run,
+)
 from fewlier.cli.screen import progress, say, tell_of_failures
 
 if TYPE_CHECKING:
@@ -33,9 +40,7 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
             help="Tables: .npz files with X, and y of 1 for anomalies; else the paper's 16.",
         ),
     ] = None,
-    tables: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Tables: Pima,Wilt; else all.")
-    ] = None,
+    tables: Tables = None,
     experiment: Annotated[
         Literal["clean", "contaminated", "unseen"],
         typer.Option(
@@ -56,10 +61,8 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
         Path,
         typer.Option(metavar="FOLDER", help="Rows are found and added in a folder of it."),
     ] = RESULTS,
-    retry: Annotated[bool, typer.Option("--retry", help="Compute failures again.")] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that compute; else one per core.")
-    ] = None,
+    retry: Retry = False,
+    workers: Workers = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where fewlier's detectors train.")
     ] = "auto",

@@ -31,6 +31,13 @@ Anomaly: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print JSON on standard output, for machines.")
 ]
+Tables: TypeAlias = Annotated[
+    list[str] | None, typer.Option(metavar="NAMES", help="Tables: Pima,Wilt; else all.")
+]
+Retry: TypeAlias = Annotated[bool, typer.Option("--retry", help="Compute failures again.")]
+Workers: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Processes that compute; else one per core.")
+]
 RandomState: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed: the same gives the same.")]
 
 

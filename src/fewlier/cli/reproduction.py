@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fewlier.cli.options import AsJson, read_names, refuse_options_of_a_run
+from fewlier.cli.options import (
+    AsJson,
+    Retry,
+    Tables,
+    Workers,
+    read_names,
+    refuse_options_of_a_run,
+)
 from fewlier.cli.screen import progress, say, tell_of_failures
 from fewlier.errors import UserError
 
@@ -28,9 +35,7 @@ def register(app: typer.Typer) -> None:
 
 def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     context: typer.Context,
-    tables: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Tables: Pima,Wilt; else all.")
-    ] = None,
+    tables: Tables = None,
     methods: Annotated[
         list[str] | None, typer.Option(metavar="NAMES", help="Methods: MADE,Proposed; else all.")
     ] = None,
@@ -59,10 +64,8 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
             help=f"Where rows are found and added; else {RESULTS}, or with --quick nowhere.",
         ),
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Compute failures again.")] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that compute; else one per core.")
-    ] = None,
+    retry: Retry = False,
+    workers: Workers = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where detectors train.")
     ] = "auto",
