@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from fewlier import neighbours as module
 from fewlier.conditionals.joint import Rows
 from fewlier.neighbours import LIMIT, Neighbours, n_rows_at_most
-from fewlier.selection import NEIGHBOURS_SHARE, own_passes
+from fewlier.selection import own_passes
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.unseen import out_of_fold_scores
 
@@ -80,6 +80,21 @@ def test_scores_are_those_of_scikit_learns_neighbours(n_odd):
         new -= half_log(space[1], space[0][:n_odd], k)
     expected = (new - own.mean()) / own.std()
     np.testing.assert_allclose(neighbours.score(Rows.of(fresh)), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_integers_of_few_values_are_numbers_to_distances_and_not_names():
+    rng = np.random.default_rng(0)
+    grades = pd.DataFrame({"grade": rng.integers(1, 6, 400) * 10.0, "x": rng.normal(size=400)})
+    encoder, rows, neighbours = found(grades, n_odd=0)
+    assert encoder.has_coded_numbers.tolist() == [True, False]
+    assert (encoder.n_inputs, encoder.n_points) == (6, 2)
+    points = neighbours.space.points(Rows.of(rows)).numpy()
+    np.testing.assert_array_equal(points[:, 1], grades["grade"])
+    assert neighbours.space.owner.tolist() == [1, 0]
+    inside = Rows.of(encoded(grades.assign(grade=50.0), encoder)[1])
+    outside = Rows.of(encoded(grades.assign(grade=60.0), encoder)[1])
+    far, near = (neighbours.contributions(part)[:, 0].mean() for part in (outside, inside))
+    assert far > near + 1
 
 
 def test_normals_that_are_not_their_own_neighbours_have_mean_0_and_spread_1():
@@ -189,17 +204,23 @@ def test_wide_tables_keep_fewer_rows(monkeypatch):
 # In a detector
 
 
-def test_the_score_is_one_part_density_and_two_parts_neighbours(detector):
+@pytest.mark.parametrize(
+    ("n_labels", "parts"), [(0, (1, 2, 0)), (1, (1, 2, 0)), (2, (1, 2, 0.5)), (6, (1, 2, 1))]
+)
+def test_the_score_is_the_sum_of_its_parts(n_labels, parts):
+    detector = small(max_epochs=2).fit(shops(), np.arange(N) < n_labels)
     fresh = shops(50, seed=7)
     model = detector.model_
-    rows = model.encode(Table.of(fresh))
-    density = replace(model, neighbours=None).score(rows)
-    near = model.neighbours.score(Rows.of(rows))
-    assert pytest.approx(2 / 3) == NEIGHBOURS_SHARE
-    np.testing.assert_allclose(model.score(rows), density / 3 + 2 * near / 3, atol=1e-6)
-    np.testing.assert_array_equal(
-        detector.score_samples(fresh), replace(model, neighbours=None).log_density(rows)
-    )
+    encoded = model.encode(Table.of(fresh))
+    alone = replace(model, neighbours=None, forest=None)
+    found = [alone.score(encoded), model.neighbours.score(Rows.of(encoded)), 0.0]
+    if model.forest:
+        features = model.features(Rows.of(encoded), model.density_parts(encoded))
+        found[2] = model.forest.contributions(features).sum(1)
+    assert (model.forest is None) == (n_labels < 2)
+    expected = sum(weight * part for weight, part in zip(parts, found, strict=True)) / sum(parts)
+    np.testing.assert_allclose(model.score(encoded), expected, atol=1e-5)
+    np.testing.assert_array_equal(detector.score_samples(fresh), alone.log_density(encoded))
 
 
 def test_the_best_member_has_no_companion_and_all_passes():
@@ -285,6 +306,7 @@ def test_rows_of_the_fit_are_not_taken_for_others_of_an_update():
     live.update(shops(30, seed=8), np.arange(30) < N_ODD)
     near = live.model_.neighbours
     assert not len(near.normals.numbers)
+    assert not len(live.model_.forest.numbers)
     rows = Rows.of(live._plan.encoded)
     np.testing.assert_array_equal(near.score(rows, np.arange(N)), near.score(rows))
     assert live.decision_scores_.shape == (N,)

@@ -26,8 +26,8 @@ class Landmarks:
 
     Parameters
     ----------
-    rows : tensor (m, i)
-        Their inputs in standard deviations, within a limit.
+    rows : tensor (m, p)
+        Their coordinates in standard deviations, within a limit.
     typical : tensor (d,)
         Each column's part in the squared distance of a normal row. The logarithm of their sum is
         the mean of normal rows' log distance.
@@ -41,7 +41,7 @@ class Landmarks:
         in a model that was loaded or updated.
     """
 
-    rows: Float[Tensor, "m i"]
+    rows: Float[Tensor, "m p"]
     typical: Float[Tensor, " d"]
     outside: Float[Tensor, " d"]
     n_nearest: int
@@ -63,7 +63,7 @@ class Landmarks:
         return (parts - self.typical) * slope / typical / 2
 
     def parts(
-        self, points: Float[Tensor, "n i"], owner: Int[Tensor, " i"], numbers: Ints | None
+        self, points: Float[Tensor, "n p"], owner: Int[Tensor, " p"], numbers: Ints | None
     ) -> Float[Tensor, "n d"]:
         """Return each column's part in the mean squared distance to the nearest rows.
 
@@ -78,7 +78,7 @@ class Landmarks:
         n_candidates = min(_MARGIN * self.n_nearest, len(self.rows))
         found = rough.topk(n_candidates, largest=False)
         differences = self.rows[found.indices].double() - points.double().unsqueeze(1)
-        squared = differences.square_()  # (n, candidates, i)
+        squared = differences.square_()  # (n, candidates, p)
         distance = squared.sum(-1).masked_fill(found.values.isinf(), torch.inf)
         nearest = distance.topk(min(self.n_nearest, n_candidates), largest=False)
         counts = nearest.values.isfinite()

@@ -16,11 +16,14 @@ MAX_EDGES = 64
 """Edges between the bins in which the training normals of a numeric column are counted."""
 MAX_NEIGHBOURS = 5000
 """Rows of each label that a row is compared with."""
+MAX_NODES = 60_000
+"""Nodes of all trees of a model."""
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
 _FIELDS = (
     *("format", "version", "versions", "encoder", "density", "selection"),
-    *("members", "calibration", "memory", "reference", "neighbours", "probes", "extra"),
+    *("members", "calibration", "memory", "reference", "neighbours"),
+    *("forest", "probes", "extra"),
 )
 _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 _FLOWS = ("maf", "nsf")
@@ -66,6 +69,7 @@ def _complete(manifest: Json) -> None:
     manifest.setdefault("memory", None)
     manifest.setdefault("reference", None)
     manifest.setdefault("neighbours", None)
+    manifest.setdefault("forest", None)
     if isinstance(manifest.get("calibration"), dict):
         manifest["calibration"] = _SINCE_3 | manifest["calibration"]
 
@@ -93,6 +97,7 @@ def check_manifest(manifest: Json) -> None:
     _check_memory(manifest["memory"])
     _check_reference(manifest["reference"], encoder)
     _check_neighbours(manifest["neighbours"], manifest["selection"])
+    _check_forest(manifest["forest"], manifest["neighbours"])
     _check_probes(manifest["probes"], encoder)
 
 
@@ -134,14 +139,27 @@ def neighbours_layout(manifest: Json, encoder: Encoder) -> Layout:
     if record is None:
         return {}
     layout: Layout = {
-        "neighbours.mean": ("F32", [encoder.n_inputs]),
-        "neighbours.scale": ("F32", [encoder.n_inputs]),
+        "neighbours.mean": ("F32", [encoder.n_points]),
+        "neighbours.scale": ("F32", [encoder.n_points]),
     }
     for side in ("normals", "anomalies"):
         if record[f"n_{side}"]:
-            layout[f"neighbours.{side}.rows"] = ("F32", [record[f"n_{side}"], encoder.n_inputs])
+            layout[f"neighbours.{side}.rows"] = ("F32", [record[f"n_{side}"], encoder.n_points])
             for name in ("typical", "outside"):
                 layout[f"neighbours.{side}.{name}"] = ("F64", [encoder.n_columns])
+    return layout
+
+
+def forest_layout(manifest: Json, encoder: Encoder) -> Layout:
+    """Return the type and shape of the nodes of a model's trees, if it has them."""
+    if manifest["forest"] is None:
+        return {}
+    n_nodes, n_columns = manifest["forest"]["n_nodes"], encoder.n_columns
+    integers, numbers = ("feature", "left", "right"), ("threshold", "value")
+    layout: Layout = {f"forest.{name}": ("I64", [n_nodes]) for name in integers}
+    layout |= {f"forest.{name}": ("F64", [n_nodes]) for name in numbers}
+    layout["forest.scale"] = ("F32", [encoder.n_points + n_columns])
+    layout["forest.centre"] = ("F64", [n_columns])
     return layout
 
 
@@ -236,6 +254,18 @@ def _check_neighbours(record: object, selection: str) -> None:
     for n, least in zip(counts, (1, 0), strict=True):
         is_count = _is_int(n, least) and n <= MAX_NEIGHBOURS
         require(is_count, f"its neighbours are not {least} to {MAX_NEIGHBOURS} rows of a label.")
+
+
+def _check_forest(record: object, neighbours: Json | None) -> None:
+    if record is None:
+        return
+    share, spread, n_nodes = fields_of(record, "its forest", ("share", "spread", "n_nodes"))
+    require(neighbours is not None, "its forest has no neighbours beside it.")
+    others = neighbours["share"] if neighbours else 0.0
+    require(_is_positive(share) and share + others < 1, "the share of its forest is none.")
+    require(_is_positive(spread), "the spread of its forest is not positive.")
+    is_count = _is_int(n_nodes, 1) and n_nodes <= MAX_NODES
+    require(is_count, f"its forest has not 1 to {MAX_NODES} nodes.")
 
 
 def _check_probes(record: object, encoder: Encoder) -> None:

@@ -10,13 +10,14 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from fewlier.conditionals.joint import Rows
 from fewlier.errors import FormatError
 from fewlier.landmarks import LEAST, NO_NUMBERS, Ints, Landmarks
 from fewlier.manifest import MAX_NEIGHBOURS
+from fewlier.space import Space
 from fewlier.table import Encoded, Encoder
 
 N_NORMALS, N_ANOMALIES = 5, 2
@@ -24,8 +25,8 @@ N_NORMALS, N_ANOMALIES = 5, 2
 MAX_BYTES = 8 * 2**20
 """What the rows of each label take at most, where they are wide."""
 LIMIT = 8.0
-"""Standard deviations from the mean beyond which an input lies no further away."""
-# An input that varies less is constant, and its differences count as they are.
+"""Standard deviations from the mean beyond which a coordinate lies no further away."""
+# A coordinate that varies less is constant, and its differences count as they are.
 _CONSTANT = 1e-9
 # The scores of rows that all lie alike have no spread; their unit is then that of the logarithm.
 _LEAST_SPREAD = 1e-6
@@ -35,9 +36,9 @@ _CHUNK, _ITERATIONS = 1024, 50
 Floats = npt.NDArray[np.float64]
 
 
-def n_rows_at_most(n_inputs: int) -> int:
+def n_rows_at_most(n_coordinates: int) -> int:
     """Return how many rows of each label are kept at most."""
-    return max(N_NORMALS, min(MAX_NEIGHBOURS, MAX_BYTES // (4 * n_inputs)))
+    return max(N_NORMALS, min(MAX_NEIGHBOURS, MAX_BYTES // (4 * n_coordinates)))
 
 
 @final
@@ -46,7 +47,7 @@ class Neighbours:
     r"""The score z(x) = (1/2 log(D(x) / D_0) - 1/2 log(A(x) / A_0)) / spread.
 
     D is the mean squared distance to the nearest normals, A that to the nearest labelled
-    anomalies, in the space of the networks' inputs, each in standard deviations of normal rows.
+    anomalies, in the `Space` of rows, each coordinate in standard deviations of normal rows.
     D_0 and A_0 are typical of normal rows, so that z is 0 on average there, and its standard
     deviation is 1. Without labelled anomalies the second term is absent.
 
@@ -56,10 +57,10 @@ class Neighbours:
         Its part in the score of a model.
     spread : float
         Standard deviation of the numerator on normal rows, none its own neighbour.
-    mean, scale : tensor (i,)
-        Of the inputs on normal rows.
-    owner : tensor (i,)
-        The column each input belongs to.
+    mean, scale : tensor (p,)
+        Of the coordinates on normal rows.
+    space : Space
+        Rows as points.
     missable : tensor (d,)
         The columns that miss cells on normal rows.
     normals, anomalies : Landmarks, Landmarks or None
@@ -68,9 +69,9 @@ class Neighbours:
 
     share: float
     spread: float
-    mean: Float[Tensor, " i"]
-    scale: Float[Tensor, " i"]
-    owner: Int[Tensor, " i"]
+    mean: Float[Tensor, " p"]
+    scale: Float[Tensor, " p"]
+    space: Space
     missable: Bool[Tensor, " d"]
     normals: Landmarks
     anomalies: Landmarks | None
@@ -85,26 +86,20 @@ class Neighbours:
         device: torch.device | str = "cpu",
     ) -> "Neighbours":
         """Compare with those of the encoded rows whose numbers are given: normals, anomalies."""
-        normals = encoded.inputs[numbers[0]].astype(np.float64)
-        scale = normals.std(0)
-        scale[scale <= _CONSTANT] = 1.0
-        mean, scale = (
-            torch.from_numpy(part).to(device, torch.float32) for part in (normals.mean(0), scale)
-        )
+        space = Space.of(encoder, device)
+        points = [space.points(Rows.of(encoded.take(rows), device)) for rows in numbers]
+        normals = points[0].double()
+        mean, scale = normals.mean(0).float(), normals.std(0, correction=0).float()
+        scale = torch.where(scale > _CONSTANT, scale, 1)
         least = torch.full((encoder.n_columns,), LEAST / encoder.n_columns, dtype=torch.float64)
         least = least.to(device)
         sides = [
-            Landmarks(
-                _standardised(torch.from_numpy(encoded.inputs[rows]).to(device), mean, scale),
-                least,
-                least,
-                n_nearest,
-                rows,
-            )
-            for rows, n_nearest in zip(numbers, (N_NORMALS, N_ANOMALIES), strict=True)
+            Landmarks(_standardised(part, mean, scale), least, least, n_nearest, rows)
+            for part, n_nearest, rows in zip(points, (N_NORMALS, N_ANOMALIES), numbers, strict=True)
         ]
         anomalies = sides[1] if len(numbers[1]) else None
-        plain = cls(share, 1.0, mean, scale, *_layout(encoder, device), sides[0], anomalies)
+        missable = torch.from_numpy(encoder.missable).to(device)
+        plain = cls(share, 1.0, mean, scale, space, missable, sides[0], anomalies)
         return plain._measured(encoded.take(numbers[0]))
 
     def without_numbers(self) -> "Neighbours":
@@ -118,8 +113,8 @@ class Neighbours:
         """What the contribution of a column means, in a sentence."""
         near = ", and nearer to the labelled anomalies," if self.anomalies else ""
         return (
-            f"That is {1 - self.share:.0%} of a score; to it adds, at {self.share:.0%}, how much "
-            f"further from the nearest normal rows{near} the value is than those of normal rows."
+            f"To this adds, as {self.share:.0%} of the score, how much further from the nearest "
+            f"normal rows{near} the value is than those of normal rows."
         )
 
     @property
@@ -170,7 +165,8 @@ class Neighbours:
             record["spread"],
             mean,
             scale,
-            *_layout(encoder, mean.device),
+            Space.of(encoder, mean.device),
+            torch.from_numpy(encoder.missable).to(mean.device),
             sides["normals"],
             sides.get("anomalies"),
         )
@@ -209,10 +205,11 @@ class Neighbours:
         cells without a value lie at the mean.
         """
         has_value = rows.observed & ~rows.outside
-        points = _standardised(rows.inputs, self.mean, self.scale) * has_value[:, self.owner]
+        points = _standardised(self.space.points(rows), self.mean, self.scale)
+        points = points * has_value[:, self.space.owner]
         is_usual = ~rows.observed & self.missable
         without = torch.where(is_usual, side.typical, side.outside)
-        return torch.where(has_value, side.parts(points, self.owner, numbers), without)
+        return torch.where(has_value, side.parts(points, self.space.owner, numbers), without)
 
     def _measured(self, normals: Encoded) -> "Neighbours":
         """Measure what is typical, and the spread, on the normals that are the landmarks."""
@@ -220,8 +217,8 @@ class Neighbours:
         numbers = self.normals.numbers
         chunks = [slice(start, start + _CHUNK) for start in range(0, len(normals), _CHUNK)]
         has_value = rows.observed & ~rows.outside
-        # Standardised, an input of two rows differs by a variance of 2.
-        apart = 2 * self.owner.bincount(minlength=len(self.missable)).double()
+        # Standardised, a coordinate of two rows differs by a variance of 2.
+        apart = 2 * self.space.owner.bincount(minlength=len(self.missable)).double()
         measured, z = [], torch.zeros(len(normals), dtype=torch.float64, device=self.mean.device)
         for side, sign in self._sides():
             found = [self._parts(rows.take(chunk), side, numbers[chunk]) for chunk in chunks]
@@ -239,17 +236,9 @@ class Neighbours:
         )
 
 
-def _layout(
-    encoder: Encoder, device: torch.device | str
-) -> tuple[Int[Tensor, " i"], Bool[Tensor, " d"]]:
-    """Return the column of each input, and which columns miss cells on normal rows."""
-    found = torch.from_numpy(encoder.input_owner), torch.from_numpy(encoder.missable)
-    return found[0].to(device), found[1].to(device)
-
-
 def _standardised(
-    inputs: Float[Tensor, "n i"], mean: Float[Tensor, " i"], scale: Float[Tensor, " i"]
-) -> Float[Tensor, "n i"]:
+    inputs: Float[Tensor, "n p"], mean: Float[Tensor, " p"], scale: Float[Tensor, " p"]
+) -> Float[Tensor, "n p"]:
     return ((inputs - mean) / scale).clamp(-LIMIT, LIMIT)
 
 

@@ -14,8 +14,9 @@ SHARPNESS = 10.0
 ENOUGH_TO_RANK = 3
 # Passes that a member of an average scores with: members complement each other.
 N_PASSES = 2
-NEIGHBOURS_SHARE = 2 / 3
-"""Part of the neighbours in an average score, the density having the rest (docs/METHOD.md)."""
+# Parts of an average score: the density has one (docs/METHOD.md). Trees take over as labels become
+# more, half of what they have at most with six; one label gives them nothing to tell apart.
+NEIGHBOURS, TREES, HALF_TREES, LEAST_FOR_TREES = 2.0, 2.0, 6, 2
 
 
 def best(
@@ -55,3 +56,11 @@ def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, .
         return tuple(range(n_passes))
     first = N_PASSES * number
     return tuple(sorted({index % n_passes for index in range(first, first + N_PASSES)}))
+
+
+def companions_shares(n_anomalies: int) -> tuple[float, float]:
+    """Return the shares of neighbours and of trees in an average score, less the density's."""
+    trees = TREES * n_anomalies / (n_anomalies + HALF_TREES)
+    trees = trees if n_anomalies >= LEAST_FOR_TREES else 0.0
+    total = 1 + NEIGHBOURS + trees
+    return NEIGHBOURS / total, trees / total

@@ -40,7 +40,7 @@ def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
 def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
     shown = plain(fewlier("inspect", model).out.decode())
     for words in (
-        f"model {model}, 0.1 MB, format 4",
+        f"model {model}, 0.2 MB, format 4",
         f"written by fewlier {__version__}, torch ",
         "density made, hidden units [16]",
         "members, selection average",
@@ -49,6 +49,7 @@ def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
         "probability from 10 labelled anomalies that were held back, even odds at the threshold; ",
         "memory 200 rows kept for `fewlier update`, 0.0 MB",
         "neighbours 190 normal and 10 anomalous rows kept to compare with, 0.0 MB",
+        "trees ",
         "city category category Bern, Oslo, Rome",
     ):
         assert words in shown

@@ -171,6 +171,19 @@ class Encoder:
         return np.array([_n_codes(column) for column in self.schema.columns], dtype=np.int64)
 
     @property
+    def has_coded_numbers(self) -> Bools:
+        """Columns of numbers that are coded as categories, value by value, shape (D,)."""
+        return np.array(
+            [c.coding is Kind.CATEGORY and c.kind is not Kind.CATEGORY for c in self.schema.columns]
+        )
+
+    @property
+    def n_points(self) -> int:
+        """Number of inputs if those columns had one each."""
+        n_levels = self.n_levels[self.has_coded_numbers]
+        return self.n_inputs - int((n_levels - 1).sum())
+
+    @property
     def log_scale(self) -> Floats:
         """Log of the span of each column coded as real, 0 for the others, shape (D,).
 
