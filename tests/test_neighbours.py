@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from fewlier import neighbours as module
 from fewlier.conditionals.joint import Rows
 from fewlier.neighbours import LIMIT, Neighbours, n_rows_at_most
-from fewlier.selection import NEIGHBOURS_SHARE, own_passes
+from fewlier.selection import own_passes
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.unseen import out_of_fold_scores
 
@@ -45,10 +45,10 @@ def encoded(frame, like=None):
     return encoder, encoder.encode(matched)
 
 
-def found(frame, n_odd=N_ODD, share=0.5):
+def found(frame, n_odd=N_ODD):
     encoder, rows = encoded(frame)
     numbers = np.arange(n_odd, len(frame)), np.arange(n_odd)
-    return encoder, rows, Neighbours.of(encoder, rows, numbers, share)
+    return encoder, rows, Neighbours.of(encoder, rows, numbers)
 
 
 @pytest.fixture(scope="module")
@@ -72,28 +72,36 @@ def test_scores_are_those_of_scikit_learns_neighbours(n_odd):
         distance, _ = NearestNeighbors(n_neighbors=k).fit(references).kneighbors(points)
         return np.log((distance**2)[:, k == 6 :].mean(1) + 1e-6) / 2  # of six, one is the row
 
-    normals = space[0][n_odd:]
+    odd, normals = space[0][:n_odd], space[0][n_odd:]
     own, new = half_log(normals, normals, 6), half_log(space[1], normals, 5)
     if n_odd:
         k = min(2, n_odd)
-        own -= half_log(normals, space[0][:n_odd], k)
-        new -= half_log(space[1], space[0][:n_odd], k)
+        near, new_near = half_log(normals, odd, k), half_log(space[1], odd, k)
+        truth = np.repeat([0, 1], [len(own), n_odd])
+        auc = roc_auc_score(truth, np.append(own, half_log(odd, normals, 5)))
+        assert neighbours.alone == pytest.approx(max(0, 2 * auc - 1))
+        scores = [
+            ((to - near.mean()) - (of - own.mean())) / (near - own).std()
+            - neighbours.alone * (of - own.mean()) / own.std()
+            for of, to in ((own, near), (new, new_near))
+        ]
+        own, new = -scores[0], -scores[1]
     expected = (new - own.mean()) / own.std()
     np.testing.assert_allclose(neighbours.score(Rows.of(fresh)), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_counts_scored_as_categories_lie_where_their_numbers_do():
+@pytest.mark.parametrize("kind", ["category", "count", "positive"])
+def test_numbers_lie_where_they_do_however_networks_read_them(kind):
     rng = np.random.default_rng(0)
-    counts, fresh = rng.integers(0, 9, (N, 3)).astype(float), rng.integers(0, 9, (50, 3))
+    counts, fresh = rng.integers(1, 9, (N, 3)).astype(float), rng.integers(1, 9, (50, 3))
     names = ["stars", "rooms", "floors"]
-    kinds = dict.fromkeys(names, "category")
     scores = []
-    for overrides in (kinds, dict.fromkeys(names, "real")):
+    for overrides in (dict.fromkeys(names, kind), dict.fromkeys(names, "real")):
         table = Table.of(pd.DataFrame(counts, columns=names))
         schema = infer_schema(table, overrides)
         encoder = Encoder.fit(schema, schema.match(table))
-        numbers = np.arange(N_ODD, N), np.arange(N_ODD)
-        neighbours = Neighbours.of(encoder, encoder.encode(schema.match(table)), numbers, 0.5)
+        numbers = np.arange(N), np.arange(0)
+        neighbours = Neighbours.of(encoder, encoder.encode(schema.match(table)), numbers)
         new = schema.match(Table.of(pd.DataFrame(fresh.astype(float), columns=names)))
         scores.append(neighbours.score(Rows.of(encoder.encode(new))))
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
@@ -206,17 +214,23 @@ def test_wide_tables_keep_fewer_rows(monkeypatch):
 # In a detector
 
 
-def test_the_score_is_one_part_density_and_two_parts_neighbours(detector):
+@pytest.mark.parametrize(("n_labels", "trees"), [(0, 0), (2, 0), (4, 2 / 3), (6, 1)])
+def test_the_score_is_the_sum_of_its_parts(n_labels, trees):
+    detector = small(max_epochs=2).fit(shops(), np.arange(N) < n_labels)
     fresh = shops(50, seed=7)
     model = detector.model_
-    rows = model.encode(Table.of(fresh))
-    density = replace(model, neighbours=None).score(rows)
-    near = model.neighbours.score(Rows.of(rows))
-    assert pytest.approx(2 / 3) == NEIGHBOURS_SHARE
-    np.testing.assert_allclose(model.score(rows), density / 3 + 2 * near / 3, atol=1e-6)
-    np.testing.assert_array_equal(
-        detector.score_samples(fresh), replace(model, neighbours=None).log_density(rows)
-    )
+    encoded = model.encode(Table.of(fresh))
+    alone = replace(model, neighbours=None, forest=None)
+    found = [alone.score(encoded), model.neighbours.score(Rows.of(encoded)), 0.0]
+    if model.forest:
+        features = model.features(Rows.of(encoded), model.density_parts(encoded))
+        found[2] = model.forest.score(features)
+    assert (model.forest is None) == (n_labels < 3)
+    parts = (1, 2 * (1 + model.neighbours.alone), trees)
+    assert (model.neighbours.alone == 1) == (n_labels == 0)
+    expected = sum(weight * part for weight, part in zip(parts, found, strict=True)) / sum(parts)
+    np.testing.assert_allclose(model.score(encoded), expected, atol=1e-5)
+    np.testing.assert_array_equal(detector.score_samples(fresh), alone.log_density(encoded))
 
 
 def test_the_best_member_has_no_companion_and_all_passes():
@@ -302,6 +316,7 @@ def test_rows_of_the_fit_are_not_taken_for_others_of_an_update():
     live.update(shops(30, seed=8), np.arange(30) < N_ODD)
     near = live.model_.neighbours
     assert not len(near.normals.numbers)
+    assert not len(live.model_.forest.numbers)
     rows = Rows.of(live._plan.encoded)
     np.testing.assert_array_equal(near.score(rows, np.arange(N)), near.score(rows))
     assert live.decision_scores_.shape == (N,)

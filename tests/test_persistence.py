@@ -202,14 +202,15 @@ def test_a_memory_returns_as_it_was(selection, tmp_path):
     }
 
 
-def test_a_best_member_has_no_neighbours(saved, folder):
+def test_a_best_member_has_no_companions(saved, folder):
     path = folder / "best.fewlier"
     fitted(selection="best").save(path)
     assert read_manifest(path)["neighbours"] is None
     manifest, tensors = parts_of(path)
-    manifest["neighbours"] = read_manifest(saved)["neighbours"]
-    with pytest.raises(FormatError, match="its best member has neighbours"):
-        AnomalyDetector.load(rewritten(path, manifest, tensors))
+    for name, message in (("forest", "no neighbours beside"), ("neighbours", "its best member")):
+        damaged = manifest | {name: read_manifest(saved)[name]}
+        with pytest.raises(FormatError, match=message):
+            AnomalyDetector.load(rewritten(path, damaged, tensors))
 
 
 def test_a_file_without_a_memory_is_smaller_by_its_rows_and_scores_the_same(
@@ -276,17 +277,18 @@ def test_the_golden_file_of_version_3_has_what_probabilities_and_drift_need():
     assert list(loaded.drift(visits().assign(age=70.0)).columns) == expected["drifted"]
 
 
-def test_the_golden_file_of_version_4_has_the_rows_to_compare_with():
+def test_the_golden_file_of_version_4_has_rows_to_compare_with_and_trees():
     expected = json.loads((GOLDEN / "version_4.json").read_text("utf-8"))
     loaded = AnomalyDetector.load(GOLDEN / "version_4.fewlier")
     assert loaded.model_.neighbours.record == expected["neighbours"]
+    assert loaded.model_.forest.record == expected["forest"]
     assert [list(member.passes) for member in loaded.model_.members] == expected["passes"]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_older_files_score_by_the_density_alone_in_all_its_passes(version):
     model = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier").model_
-    assert model.neighbours is None
+    assert (model.neighbours, model.forest) == (None, None)
     assert {member.passes for member in model.members} == {(0, 1, 2)}
 
 
@@ -364,17 +366,30 @@ IN_MANIFEST = {
     "far pass": (("members", 0, "passes"), [0, 3], "a pass that is not there"),
     "other pass": (("members", 0, "passes"), [0, 2], "must score .* they score"),
     "neighbours": (("neighbours",), [], "neighbours must be a record"),
-    "no neighbours": (("neighbours",), None, "not what its manifest implies"),
+    "no neighbours": (("neighbours",), None, "its forest has no neighbours beside it"),
     "share": (("neighbours", "share"), 1.0, "share of its neighbours is none"),
     "share type": (("neighbours", "share"), "1", "share of its neighbours is none"),
     "other share": (("neighbours", "share"), 0.1, "must score .* they score"),
     "spread": (("neighbours", "spread"), 0.0, "spread of its neighbours is not positive"),
+    "lean": (("neighbours", "lean"), 0.5, "lean to no side there is"),
+    "lean type": (("neighbours", "lean"), None, "lean to no side there is"),
+    "alone": (("neighbours", "alone"), 1.5, "lean to no side there is"),
+    "other lean": (("neighbours", "lean"), 9.5, "must score .* they score"),
     "no normal": (("neighbours", "n_normals"), 0, "not 1 to 5000 rows of a label"),
     "true normal": (("neighbours", "n_normals"), True, "not 1 to 5000 rows of a label"),
     "many normals": (("neighbours", "n_normals"), 5001, "not 1 to 5000 rows of a label"),
     "more normals": (("neighbours", "n_normals"), 5000, "not what its manifest implies"),
     "no anomaly": (("neighbours", "n_anomalies"), 0, "not what its manifest implies"),
     "anomalies": (("neighbours", "n_anomalies"), -1, "not 0 to 5000 rows of a label"),
+    "forest": (("forest",), [], "its forest must be a record"),
+    "no forest": (("forest",), None, "not what its manifest implies"),
+    "forest share": (("forest", "share"), 0.6, "share of its forest is none"),
+    "forest share type": (("forest", "share"), None, "share of its forest is none"),
+    "other forest share": (("forest", "share"), 0.01, "must score .* they score"),
+    "forest spread": (("forest", "spread"), -1.0, "spread of its forest is not positive"),
+    "no node": (("forest", "n_nodes"), 0, "not 1 to 60000 nodes"),
+    "many nodes": (("forest", "n_nodes"), 10**6, "not 1 to 60000 nodes"),
+    "more nodes": (("forest", "n_nodes"), 60_000, "not what its manifest implies"),
     "no lambda": (("members",), [{"weight": 1.0, "fold": 0, "scale": 1.0}], "must be a record"),
     "lambda": (("members", 0, "lam"), -1.0, "lambda of a member is no number >= 0"),
     "lambda type": (("members", 0, "lam"), "0", "lambda of a member is no number >= 0"),
@@ -515,6 +530,11 @@ IN_WEIGHTS = {
     ),
     "input scale": (changed("neighbours.scale", put(0, 0.0)), "neighbours lie out of range"),
     "input mean": (changed("neighbours.mean", put(0, 3e38)), "must score .* they score"),
+    "child": (changed("forest.right", put(0, 0)), "trees lie out of range"),
+    "tree's feature": (changed("forest.feature", put(0, 99)), "trees lie out of range"),
+    "tree's value": (changed("forest.value", put(0, 2.0)), "trees lie out of range"),
+    "tree's threshold": (changed("forest.threshold", put(0, np.nan)), "holds NaN or infinity"),
+    "feature scale": (changed("forest.scale", put(0, 0.0)), "trees have no positive scale"),
     "exchanged": (lambda t: exchanged(t), "must score .* they score"),
     "shape": (lambda t: t | {FIRST: t[FIRST].T.copy()}, "weights.0' is"),
     "type": (lambda t: t | {FIRST: t[FIRST].view(np.int32)}, "is \\('I32'"),

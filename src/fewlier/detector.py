@@ -68,8 +68,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     selection : {"average", "best"}
         "average" averages members (every lambda, on two splits of the labels; the better half
         where enough labels tell), and adds how near a row is to normal rows and to labelled
-        anomalies: best where labels are few. "best" is the paper's rule, the lambda and epoch of
-        highest validation AUC, and its score is exactly -log p(x) where the density is exact.
+        anomalies, and what trees grown on the labels say: the most accurate. "best" is the
+        paper's rule, the lambda and epoch of highest validation AUC, and its score is exactly
+        -log p(x) where the density is exact.
     unlabelled : {"robust", "normal"}
         What to make of rows without a label, all of them where y is None. "robust": anomalies may
         be hidden among them, so that those far less likely than the rest count less and less in

@@ -140,8 +140,9 @@ class Explanation:
     @property
     def meaning(self) -> str:
         """What contributions and remainder mean with the density at hand."""
-        neighbours = self.model.neighbours
-        return self.model.density.meaning + (f" {neighbours.meaning}" if neighbours else "")
+        model = self.model
+        parts = (model.density, model.neighbours, model.forest)
+        return " ".join(part.meaning for part in parts if part is not None)
 
     @property
     def score(self) -> Floats:

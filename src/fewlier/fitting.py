@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.calibration import Calibration
-from fewlier.companions import find_neighbours
+from fewlier.companions import with_companions
 from fewlier.conditionals.joint import Anchors, Rows
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
@@ -31,7 +31,6 @@ from fewlier.planning import Plan
 from fewlier.sampling import IntArray
 from fewlier.selection import (
     ENOUGH_TO_RANK,
-    NEIGHBOURS_SHARE,
     Selection,
     average,
     best,
@@ -258,7 +257,7 @@ def _model(
     weights: npt.NDArray[np.float64],
     recipe: Recipe,
 ) -> FittedModel:
-    """Put the members that weigh something together, with their neighbours, and calibrate them."""
+    """Put the members that weigh something together, with companions, and calibrate them."""
     members = tuple(
         FittedMember(
             float(weight),
@@ -276,7 +275,7 @@ def _model(
     uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
     model = FittedModel(plan.encoder, density, members, recipe.selection, uncalibrated)
     if recipe.selection == "average":
-        model = replace(model, neighbours=find_neighbours(plan, model, NEIGHBOURS_SHARE))
+        model = with_companions(plan, model)
     return calibrated(plan, model)
 
 

@@ -16,11 +16,14 @@ MAX_EDGES = 64
 """Edges between the bins in which the training normals of a numeric column are counted."""
 MAX_NEIGHBOURS = 5000
 """Rows of each label that a row is compared with."""
+MAX_NODES = 60_000
+"""Nodes of all trees of a model."""
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
 _FIELDS = (
     *("format", "version", "versions", "encoder", "density", "selection"),
-    *("members", "calibration", "memory", "reference", "neighbours", "probes", "extra"),
+    *("members", "calibration", "memory", "reference", "neighbours"),
+    *("forest", "probes", "extra"),
 )
 _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 _FLOWS = ("maf", "nsf")
@@ -29,7 +32,7 @@ _SINCE_2 = {"latent": 20, "n_samples": 10, "flow": "maf", "n_transforms": 3}
 _SINCE_3 = {"n_anomaly_scores": 0, "prior": None}
 _COUNTS = ("n_normal_scores", "n_training_scores")
 _LARGEST_INT = 2**31 - 1
-_ITEM_BYTES = {"F32": 4, "F64": 8, "I64": 8, "U8": 1}
+_ITEM_BYTES = {"F32": 4, "F64": 8, "I32": 4, "I64": 8, "U8": 1}
 
 Layout: TypeAlias = dict[str, tuple[str, list[int]]]
 """Type, as safetensors names it, and shape of arrays by name."""
@@ -66,6 +69,7 @@ def _complete(manifest: Json) -> None:
     manifest.setdefault("memory", None)
     manifest.setdefault("reference", None)
     manifest.setdefault("neighbours", None)
+    manifest.setdefault("forest", None)
     if isinstance(manifest.get("calibration"), dict):
         manifest["calibration"] = _SINCE_3 | manifest["calibration"]
 
@@ -93,6 +97,7 @@ def check_manifest(manifest: Json) -> None:
     _check_memory(manifest["memory"])
     _check_reference(manifest["reference"], encoder)
     _check_neighbours(manifest["neighbours"], manifest["selection"])
+    _check_forest(manifest["forest"], manifest["neighbours"])
     _check_probes(manifest["probes"], encoder)
 
 
@@ -143,6 +148,18 @@ def neighbours_layout(manifest: Json, encoder: Encoder) -> Layout:
             for name in ("typical", "outside"):
                 layout[f"neighbours.{side}.{name}"] = ("F64", [encoder.n_columns])
     return layout
+
+
+def forest_layout(manifest: Json, encoder: Encoder) -> Layout:
+    """Return the type and shape of the nodes of a model's trees, if it has them."""
+    if manifest["forest"] is None:
+        return {}
+    n_nodes, n_columns = manifest["forest"]["n_nodes"], encoder.n_columns
+    dtypes = {"feature": "I32", "threshold": "F32", "right": "I32", "value": "F64"}
+    return {f"forest.{name}": (dtype, [n_nodes]) for name, dtype in dtypes.items()} | {
+        "forest.scale": ("F32", [encoder.n_inputs + n_columns]),
+        "forest.centre": ("F64", [n_columns]),
+    }
 
 
 def bytes_of(layout: Layout) -> int:
@@ -228,14 +245,28 @@ def _check_reference(record: object, encoder: Encoder) -> None:
 def _check_neighbours(record: object, selection: str) -> None:
     if record is None:
         return
-    names = ("share", "spread", "n_normals", "n_anomalies")
-    share, spread, *counts = fields_of(record, "its record of neighbours", names)
+    names = ("share", "alone", "lean", "spread", "n_normals", "n_anomalies")
+    share, alone, lean, spread, *counts = fields_of(record, "its record of neighbours", names)
     require(selection == "average", "its best member has neighbours.")
     require(_is_positive(share) and share < 1, "the share of its neighbours is none.")
     require(_is_positive(spread), "the spread of its neighbours is not positive.")
+    is_lean = _is_positive(lean) and is_finite_float(alone) and 0 <= alone <= 1 <= lean
+    require(is_lean, "its neighbours lean to no side there is.")
     for n, least in zip(counts, (1, 0), strict=True):
         is_count = _is_int(n, least) and n <= MAX_NEIGHBOURS
         require(is_count, f"its neighbours are not {least} to {MAX_NEIGHBOURS} rows of a label.")
+
+
+def _check_forest(record: object, neighbours: Json | None) -> None:
+    if record is None:
+        return
+    share, spread, n_nodes = fields_of(record, "its forest", ("share", "spread", "n_nodes"))
+    require(neighbours is not None, "its forest has no neighbours beside it.")
+    others = neighbours["share"] if neighbours else 0.0
+    require(_is_positive(share) and share + others < 1, "the share of its forest is none.")
+    require(_is_positive(spread), "the spread of its forest is not positive.")
+    is_count = _is_int(n_nodes, 1) and n_nodes <= MAX_NODES
+    require(is_count, f"its forest has not 1 to {MAX_NODES} nodes.")
 
 
 def _check_probes(record: object, encoder: Encoder) -> None:

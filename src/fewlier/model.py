@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.func import functional_call
 
@@ -16,8 +17,10 @@ from fewlier.conditionals.joint import Anchors, Cells, Outlook, Rows, anchors, r
 from fewlier.densities.base import Density, mean_over_passes
 from fewlier.drift import Drift, Reference, compare
 from fewlier.errors import UserError
+from fewlier.forest import Forest
 from fewlier.neighbours import Neighbours
 from fewlier.nn import denormals_as_zero
+from fewlier.points import Number, find_numbers, points_of
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Table
 from fewlier.training import Parameters
@@ -63,6 +66,12 @@ class FittedMember:
     anchors: Anchors
     centre: Floats
     scale: float
+
+
+def feature_owner(encoder: Encoder, device: torch.device) -> Int[Tensor, " f"]:
+    """Return the column of each feature of a forest: of every input, and then each column."""
+    columns = torch.from_numpy(np.append(encoder.input_owner, np.arange(encoder.n_columns)))
+    return columns.to(device)
 
 
 def total_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
@@ -131,8 +140,9 @@ class FittedModel:
     The score is s(x) = baseline + sum_m weight_m / scale_m (cost_m(x) - centre_m). With `best`
     there is one member, whose scale is 1 and whose centre is the baseline, so that s(x) is
     exactly the member's cost, -log p(x) where it is a density; with `average` the baseline is 0
-    and the unit is the standard deviation of normal rows. Where the density has `neighbours`, they
-    have their share of the score, in the same unit, and the density the rest of it.
+    and the unit is the standard deviation of normal rows. Where the density has companions,
+    `neighbours` and a `forest`, they have their shares of the score, in the same unit, and the
+    density the rest of it.
     """
 
     encoder: Encoder
@@ -142,6 +152,12 @@ class FittedModel:
     calibration: Calibration
     reference: Reference | None = None
     neighbours: Neighbours | None = None
+    forest: Forest | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return next(iter(self.members[0].parameters.values())).device
 
     @property
     def passes_per_row(self) -> int:
@@ -182,15 +198,20 @@ class FittedModel:
         factors = self._factors(folds)
         parts = [np.empty(0)]  # a table may have no row
         for rows, start, stop in self._chunks(encoded, chunk):
-            score = np.full(len(rows.targets), self.baseline)
-            for member, factor in factors:
-                cost = total_cost(self._terms(member, rows), self.selection)
-                score += factor * (cost - member.centre.sum())
+            own = None
+            if numbers is not None:
+                own = np.full(len(rows.targets), -1)
+                own[: stop - start] = numbers[start:stop]
+            if self.forest is not None:
+                density = self._density_parts(rows, factors)
+                score = self._density_share * density.sum(1)
+                score += self.forest.share * self.forest.score(self.features(rows, density), own)
+            else:
+                score = np.full(len(rows.targets), self.baseline)
+                for member, factor in factors:
+                    cost = total_cost(self._terms(member, rows), self.selection)
+                    score += self._density_share * factor * (cost - member.centre.sum())
             if self.neighbours is not None:
-                own = None
-                if numbers is not None:
-                    own = np.full(len(score), -1)
-                    own[: stop - start] = numbers[start:stop]
                 score += self.neighbours.share * self.neighbours.score(rows, own)
             parts.append(score[: stop - start])
         return np.concatenate(parts)
@@ -199,15 +220,33 @@ class FittedModel:
         """Return what each column adds to the score, shape (n, d), and the remainder (n,)."""
         found = [np.empty((0, self.encoder.n_columns + 1))]
         for rows, start, stop in self._chunks(encoded):
-            parts = np.zeros((len(rows.targets), self.encoder.n_columns + 1))
-            for member, factor in self._factors(None):
-                cost = part_costs(self._terms(member, rows), self.selection)
-                parts += factor * (cost - member.centre)
+            density = self._density_parts(rows, self._factors(None))
+            parts = self._density_share * density
             if self.neighbours is not None:
                 parts[:, :-1] += self.neighbours.share * self.neighbours.contributions(rows)
+            if self.forest is not None:
+                trees = self.forest.contributions(self.features(rows, density))
+                parts[:, :-1] += self.forest.share * trees
             found.append(parts[: stop - start])
         parts = np.concatenate(found)
         return parts[:, :-1], parts[:, -1]
+
+    def density_parts(self, encoded: Encoded, folds: Sequence[int] | None = None) -> Floats:
+        """Return what each column adds to the density's own score, shape (n, d)."""
+        found = [np.empty((0, self.encoder.n_columns))]
+        for rows, start, stop in self._chunks(encoded):
+            parts = self._density_parts(rows, self._factors(folds))
+            found.append(parts[: stop - start, :-1])
+        return np.concatenate(found)
+
+    def features(self, rows: Rows, density: Floats) -> Float[Tensor, "n f"]:
+        """Return what a forest reads: rows as points, and what the density says of each column."""
+        said = torch.from_numpy(density[:, : self.encoder.n_columns]).to(rows.inputs)
+        return torch.cat([points_of(rows, self._numbers), said], 1)
+
+    @cached_property
+    def _numbers(self) -> tuple[Number, ...]:
+        return find_numbers(self.encoder, self.device)
 
     def outlook(self, encoded: Encoded, rows: Ints, columns: Ints) -> Outlook:
         """Return what was expected of m cells, given by the numbers of their rows and columns.
@@ -266,23 +305,34 @@ class FittedModel:
         """Return the same model with another threshold."""
         return replace(self, calibration=calibration)
 
+    @property
+    def _density_share(self) -> float:
+        beside = (part.share for part in (self.neighbours, self.forest) if part is not None)
+        return 1.0 - sum(beside)
+
     def _factors(self, folds: Sequence[int] | None) -> list[tuple[FittedMember, float]]:
-        """Return the members of some folds, or all, with what a nat of each adds to the score."""
+        """Return the members of some folds, or all, with what a nat of each adds to their score."""
         members = [m for m in self.members if folds is None or m.fold in folds]
         total = sum(member.weight for member in members)
-        share = 1 - self.neighbours.share if self.neighbours else 1.0
-        return [(member, share * member.weight / member.scale / total) for member in members]
+        return [(member, member.weight / member.scale / total) for member in members]
+
+    def _density_parts(self, rows: Rows, factors: Sequence[tuple[FittedMember, float]]) -> Floats:
+        """Return what columns and remainder add to the density's own score, shape (n, d + 1)."""
+        parts = np.zeros((len(rows.targets), self.encoder.n_columns + 1))
+        for member, factor in factors:
+            cost = part_costs(self._terms(member, rows), self.selection)
+            parts += factor * (cost - member.centre)
+        return parts
 
     def _terms(self, member: FittedMember, rows: Rows) -> Float[Tensor, "o n _"]:
         return member_terms(self.density, member.parameters, member.anchors, rows, member.passes)
 
     def _chunks(self, encoded: Encoded, size: int | None = None) -> Iterator[tuple[Rows, int, int]]:
         """Yield rows in chunks of one size, each with the numbers of the rows it stands for."""
-        device = next(iter(self.members[0].parameters.values())).device
-        size = size or CHUNK[device.type]
+        size = size or CHUNK[self.device.type]
         for start in range(0, len(encoded), size):
             stop = min(start + size, len(encoded))
             # The last chunk repeats its first row.
             index = np.arange(start, start + size)
             index[stop - start :] = start
-            yield Rows.of(encoded.take(index), device), start, stop
+            yield Rows.of(encoded.take(index), self.device), start, stop

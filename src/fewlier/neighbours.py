@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Float, Int
+from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from fewlier.conditionals.joint import Rows
 from fewlier.errors import FormatError
-from fewlier.ladders import Ladder, find_ladders, numbered
 from fewlier.landmarks import LEAST, NO_NUMBERS, Ints, Landmarks
 from fewlier.manifest import MAX_NEIGHBOURS
+from fewlier.points import Number, find_numbers, points_of
 from fewlier.table import Encoded, Encoder
 
 N_NORMALS, N_ANOMALIES = 5, 2
@@ -28,7 +29,6 @@ LIMIT = 8.0
 """Standard deviations from the mean beyond which an input lies no further away."""
 # An input that varies less is constant, and its differences count as they are.
 _CONSTANT = 1e-9
-# The scores of rows that all lie alike have no spread; their unit is then that of the logarithm.
 _LEAST_SPREAD = 1e-6
 # Normals measured at a time, and rounds until what is typical of gaps and of rows agree.
 _CHUNK, _ITERATIONS = 1024, 50
@@ -44,17 +44,26 @@ def n_rows_at_most(n_inputs: int) -> int:
 @final
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    r"""The score z(x) = (1/2 log(D(x) / D_0) - 1/2 log(A(x) / A_0)) / spread.
+    r"""The score z(x) = (lean / 2 log(D(x) / D_0) - 1/2 log(A(x) / A_0)) / spread.
 
     D is the mean squared distance to the nearest normals, A that to the nearest labelled
-    anomalies, in the space of the networks' inputs, each in standard deviations of normal rows.
-    D_0 and A_0 are typical of normal rows, so that z is 0 on average there, and its standard
-    deviation is 1. Without labelled anomalies the second term is absent.
+    anomalies, each coordinate in standard deviations of normal rows. D_0 and A_0 are typical of
+    normal rows, so that z is 0 on average there, and its standard deviation is 1. Without labelled
+    anomalies the second term is absent.
+
+    Anomalies of a new kind lie far from normals and from labelled anomalies alike. So z leans
+    towards the distance from normals, as far as this alone tells the labelled anomalies: z is the
+    sum of two scores, that of both distances, and `alone` times that of the first, each in its
+    standard deviation.
 
     Parameters
     ----------
     share : float
         Its part in the score of a model.
+    alone : float
+        max(0, 2 AUC - 1) of the labelled anomalies by the distance from normals; 1 without any.
+    lean : float
+        What the distance from normals counts; that from labelled anomalies counts 1.
     spread : float
         Standard deviation of the numerator on normal rows, none its own neighbour.
     mean, scale : tensor (i,)
@@ -63,19 +72,21 @@ class Neighbours:
         The column each input belongs to.
     missable : tensor (d,)
         The columns that miss cells on normal rows.
-    ladders : tuple of Ladder
-        The counts that are scored as categories.
+    counted : tuple of Number
+        The columns whose numbers networks do not read as they are.
     normals, anomalies : Landmarks, Landmarks or None
         The rows to compare with.
     """
 
     share: float
+    alone: float
+    lean: float
     spread: float
     mean: Float[Tensor, " i"]
     scale: Float[Tensor, " i"]
     owner: Int[Tensor, " i"]
     missable: Bool[Tensor, " d"]
-    ladders: tuple[Ladder, ...]
+    counted: tuple[Number, ...]
     normals: Landmarks
     anomalies: Landmarks | None
 
@@ -85,14 +96,14 @@ class Neighbours:
         encoder: Encoder,
         encoded: Encoded,
         numbers: tuple[Ints, Ints],
-        share: float,
         device: torch.device | str = "cpu",
     ) -> "Neighbours":
-        """Compare with those of the encoded rows whose numbers are given: normals, anomalies."""
-        ladders = find_ladders(encoder, device)
-        points = [
-            numbered(torch.from_numpy(encoded.inputs[rows]).to(device), ladders) for rows in numbers
-        ]
+        """Compare with those of the encoded rows whose numbers are given: normals, anomalies.
+
+        What its share in a score is, `selection.py` decides by what is found.
+        """
+        counted = find_numbers(encoder, device)
+        points = [points_of(Rows.of(encoded.take(rows), device), counted) for rows in numbers]
         normals = points[0].double().cpu().numpy()
         scale = normals.std(0)
         scale[scale <= _CONSTANT] = 1.0
@@ -108,9 +119,9 @@ class Neighbours:
             )
         ]
         anomalies = sides[1] if len(numbers[1]) else None
-        layout = *_layout(encoder, device), ladders
-        plain = cls(share, 1.0, mean, scale, *layout, sides[0], anomalies)
-        return plain._measured(encoded.take(numbers[0]))
+        layout = *_layout(encoder, device), counted
+        plain = cls(1.0, 1.0, 1.0, 1.0, mean, scale, *layout, sides[0], anomalies)
+        return plain._measured(*(Rows.of(encoded.take(rows), device) for rows in numbers))
 
     def without_numbers(self) -> "Neighbours":
         """Return the same, its rows known by no number: they are not those of the user's table."""
@@ -123,8 +134,8 @@ class Neighbours:
         """What the contribution of a column means, in a sentence."""
         near = ", and nearer to the labelled anomalies," if self.anomalies else ""
         return (
-            f"That is {1 - self.share:.0%} of a score; to it adds, at {self.share:.0%}, how much "
-            f"further from the nearest normal rows{near} the value is than those of normal rows."
+            f"To this adds, as {self.share:.0%} of the score, how much further from the nearest "
+            f"normal rows{near} the value is than those of normal rows."
         )
 
     @property
@@ -136,7 +147,8 @@ class Neighbours:
     def record(self) -> dict[str, float | int]:
         """What the manifest of a model file says of it."""
         sizes = {f"n_{name}": len(side.rows) for name, side in self._named().items()}
-        return {"share": self.share, "spread": self.spread, "n_anomalies": 0} | sizes
+        names = ("share", "alone", "lean", "spread")
+        return {name: getattr(self, name) for name in names} | {"n_anomalies": 0} | sizes
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -172,11 +184,13 @@ class Neighbours:
             raise FormatError("its neighbours lie out of range.")
         return cls(
             record["share"],
+            record["alone"],
+            record["lean"],
             record["spread"],
             mean,
             scale,
             *_layout(encoder, mean.device),
-            find_ladders(encoder, mean.device),
+            find_numbers(encoder, mean.device),
             sides["normals"],
             sides.get("anomalies"),
         )
@@ -187,16 +201,16 @@ class Neighbours:
         With `numbers`, rows of the fit by their numbers (-1: none of it), none its own neighbour.
         """
         z = torch.zeros(len(rows.inputs), dtype=torch.float64, device=rows.inputs.device)
-        for side, sign in self._sides():
-            z += sign * side.log_ratio(self._parts(rows, side, numbers))
+        for side, weight in self._sides():
+            z += weight * side.log_ratio(self._parts(rows, side, numbers))
         scores: Floats = (z / self.spread).cpu().numpy()
         return scores
 
     def contributions(self, rows: Rows) -> Floats:
         """Return what each column adds to z, shape (n, d)."""
         total = torch.zeros(rows.observed.shape, dtype=torch.float64, device=rows.inputs.device)
-        for side, sign in self._sides():
-            total += sign * side.shares(self._parts(rows, side, None))
+        for side, weight in self._sides():
+            total += weight * side.shares(self._parts(rows, side, None))
         contributions: Floats = (total / self.spread).cpu().numpy()
         return contributions
 
@@ -204,9 +218,9 @@ class Neighbours:
         sides = {"normals": self.normals, "anomalies": self.anomalies}
         return {name: side for name, side in sides.items() if side is not None}
 
-    def _sides(self) -> list[tuple[Landmarks, int]]:
-        """Return the landmarks, with the sign by which distance from them is odd."""
-        return list(zip(self._named().values(), (1, -1), strict=False))
+    def _sides(self) -> list[tuple[Landmarks, float]]:
+        """Return the landmarks, with what distance from them counts."""
+        return list(zip(self._named().values(), (self.lean, -1.0), strict=False))
 
     def _parts(self, rows: Rows, side: Landmarks, numbers: Ints | None) -> Float[Tensor, "n d"]:
         """Return the columns' parts in the distance; missing cells cost what is typical.
@@ -215,37 +229,50 @@ class Neighbours:
         cells without a value lie at the mean.
         """
         has_value = rows.observed & ~rows.outside
-        inputs = numbered(rows.inputs, self.ladders)
-        points = _standardised(inputs, self.mean, self.scale) * has_value[:, self.owner]
+        points = points_of(rows, self.counted)
+        points = _standardised(points, self.mean, self.scale) * has_value[:, self.owner]
         is_usual = ~rows.observed & self.missable
         without = torch.where(is_usual, side.typical, side.outside)
         return torch.where(has_value, side.parts(points, self.owner, numbers), without)
 
-    def _measured(self, normals: Encoded) -> "Neighbours":
-        """Measure what is typical, and the spread, on the normals that are the landmarks."""
-        rows = Rows.of(normals, self.mean.device)
-        numbers = self.normals.numbers
-        chunks = [slice(start, start + _CHUNK) for start in range(0, len(normals), _CHUNK)]
-        has_value = rows.observed & ~rows.outside
+    def _measured(self, normals: Rows, anomalies: Rows) -> "Neighbours":
+        """Measure what is typical of normals, how they spread, and what the anomalies tell."""
+        has_value = normals.observed & ~normals.outside
         # Standardised, an input of two rows differs by a variance of 2.
         n_axes = self.owner.bincount(minlength=len(self.missable)).double()
-        for ladder in self.ladders:
-            n_axes[ladder.column] -= len(ladder.values) - 1
-        measured, z = [], torch.zeros(len(normals), dtype=torch.float64, device=self.mean.device)
-        for side, sign in self._sides():
-            found = [self._parts(rows.take(chunk), side, numbers[chunk]) for chunk in chunks]
-            typical = _typical(torch.cat(found), has_value)
-            parts = torch.where(has_value, torch.cat(found), typical)
-            outside = torch.maximum(parts.amax(0), 2 * n_axes) if sign > 0 else typical
-            measured.append(replace(side, typical=typical, outside=outside))
-            z += sign * measured[-1].log_ratio(parts)
-        spread = float(z.std(correction=0))
-        return replace(
-            self,
-            spread=spread if spread > _LEAST_SPREAD else 1.0,
-            normals=measured[0],
-            anomalies=measured[1] if len(measured) > 1 else None,
-        )
+        for number in self.counted:
+            n_axes[number.column] -= max(0, len(number.levels) - 1)
+        sides, logs = [], []
+        for side, weight in self._sides():
+            found = self._all_parts(normals, side, self.normals.numbers)
+            typical = _typical(found, has_value)
+            parts = torch.where(has_value, found, typical)
+            outside = torch.maximum(parts.amax(0), 2 * n_axes) if weight > 0 else typical
+            sides.append(replace(side, typical=typical, outside=outside))
+            logs.append(sides[-1].log_ratio(parts))
+        measured = replace(self, normals=sides[0])
+        if self.anomalies is None:
+            return replace(measured, spread=_spread(logs[0]))
+        far, near = logs
+        odd = sides[0].log_ratio(measured._all_parts(anomalies, sides[0], None))
+        is_odd = np.repeat([False, True], [len(far), len(odd)])
+        alone = max(0.0, 2 * float(roc_auc_score(is_odd, torch.cat([far, odd]).cpu())) - 1)
+        lean = 1 + alone * _spread(far - near) / _spread(far)
+        spread = _spread(lean * far - near)
+        return replace(measured, alone=alone, lean=lean, spread=spread, anomalies=sides[1])
+
+    def _all_parts(self, rows: Rows, side: Landmarks, numbers: Ints | None) -> Float[Tensor, "n d"]:
+        """Return the columns' parts in the distances of many rows, some at a time."""
+        chunks = [slice(start, start + _CHUNK) for start in range(0, len(rows.inputs), _CHUNK)]
+        own = [None if numbers is None else numbers[chunk] for chunk in chunks]
+        pairs = zip(chunks, own, strict=True)
+        return torch.cat([self._parts(rows.take(chunk), side, rest) for chunk, rest in pairs])
+
+
+def _spread(logs: Float[Tensor, " n"]) -> float:
+    """Return the standard deviation of logarithms; 1, their own unit, where all are alike."""
+    spread = float(logs.std(correction=0))
+    return spread if spread > _LEAST_SPREAD else 1.0
 
 
 def _layout(

@@ -27,12 +27,14 @@ from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density
 from fewlier.drift import Reference
 from fewlier.errors import FormatError, UserError
+from fewlier.forest import Forest
 from fewlier.manifest import (
     FORMAT,
     MAX_LAYERS,
     VERSION,
     Layout,
     bytes_of,
+    forest_layout,
     manifest_of,
     memory_layout,
     n_layers,
@@ -41,7 +43,7 @@ from fewlier.manifest import (
     reference_layout,
 )
 from fewlier.memory import Memory
-from fewlier.model import FittedMember, FittedModel
+from fewlier.model import FittedMember, FittedModel, feature_owner
 from fewlier.neighbours import Neighbours
 from fewlier.table import Encoded, Encoder, Kind, Table
 
@@ -104,6 +106,7 @@ def save_model(
         "memory": memory and {"n_rows": len(memory), "n_folds": len(memory.roles)},
         "reference": model.reference and model.reference.sizes,
         "neighbours": model.neighbours and model.neighbours.record,
+        "forest": model.forest and model.forest.record,
         "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
         "extra": extra,
     }
@@ -140,6 +143,7 @@ def load_model(
         density = _template(manifest["density"], encoder)
         layout = _layout(manifest, density, encoder.n_columns) | memory_layout(manifest, encoder)
         layout |= reference_layout(manifest) | neighbours_layout(manifest, encoder)
+        layout |= forest_layout(manifest, encoder)
         arrays = _read_arrays(archive, layout)
         _check_values(arrays)
         model = _built(manifest, encoder, density, arrays, torch.device(device))
@@ -175,6 +179,8 @@ def _arrays(model: FittedModel) -> Arrays:
     tensors = {f"density.{name}": value for name, value in _buffers(model.density).items()}
     if model.neighbours is not None:
         tensors |= model.neighbours.tensors
+    if model.forest is not None:
+        tensors |= model.forest.tensors
     arrays: Arrays = {
         f"calibration.{name}": getattr(model.calibration, name)
         for name in _SCORES
@@ -298,7 +304,7 @@ def _built(
     tensors = {
         name: torch.tensor(array, device=device)
         for name, array in arrays.items()
-        if name.startswith(("density.", "neighbours."))
+        if name.startswith(("density.", "neighbours.", "forest."))
         or ".parameters." in name
         or ".anchors." in name
     }
@@ -337,6 +343,7 @@ def _built(
         calibration,
         reference,
         Neighbours.read(manifest["neighbours"], tensors, encoder),
+        Forest.read(manifest["forest"], tensors, feature_owner(encoder, device)),
     )
 
 

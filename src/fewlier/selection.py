@@ -14,8 +14,9 @@ SHARPNESS = 10.0
 ENOUGH_TO_RANK = 3
 # Passes that a member of an average scores with: members complement each other.
 N_PASSES = 2
-NEIGHBOURS_SHARE = 2 / 3
-"""Part of the neighbours in an average score, the density having the rest (docs/METHOD.md)."""
+# Parts of an average score: the density has one (docs/METHOD.md). Trees count more the more labels
+# there are, half of what they have at most with six, and nothing with two.
+NEIGHBOURS, TREES, TOO_FEW_FOR_TREES = 2.0, 2.0, 2
 
 
 def best(
@@ -55,3 +56,15 @@ def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, .
         return tuple(range(n_passes))
     first = N_PASSES * number
     return tuple(sorted({index % n_passes for index in range(first, first + N_PASSES)}))
+
+
+def companions_shares(n_anomalies: int, alone: float) -> tuple[float, float]:
+    """Return the shares of neighbours and of trees in an average score, less the density's.
+
+    `alone`, from 0 to 1, is how well the distance from normals tells labelled anomalies.
+    """
+    near = NEIGHBOURS * (1 + alone)
+    more = max(0, n_anomalies - TOO_FEW_FOR_TREES)
+    trees = TREES * more / (more + 2 * TOO_FEW_FOR_TREES)
+    total = 1 + near + trees
+    return near / total, trees / total

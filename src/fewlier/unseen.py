@@ -1,7 +1,7 @@
 """Scores of rows of a fit by what has not seen them: behind thresholds, and for the user."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -34,14 +34,26 @@ def calibrated(plan: Plan, model: FittedModel) -> FittedModel:
 def out_of_fold_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:
     """Score the training rows, each by the folds that did not train on it, or by all.
 
-    No row is its own neighbour.
+    No row is its own neighbour, and no tree that has seen it counts.
     """
     rows = np.arange(plan.n_training)
-    untrained = [
+    return _scores_by_folds(plan, model, rows, _untrained(plan, model, rows))
+
+
+def out_of_fold_parts(plan: Plan, model: FittedModel, rows: IntArray) -> npt.NDArray[np.float64]:
+    """Return what the density says of rows, column by column, by folds as in their scores."""
+    parts = np.empty((len(rows), plan.encoder.n_columns))
+    for place, folds in _groups(model, _untrained(plan, model, rows)):
+        parts[place] = model.density_parts(plan.encoded.take(rows[place]), folds)
+    return parts
+
+
+def _untrained(plan: Plan, model: FittedModel, rows: IntArray) -> list[npt.NDArray[np.bool_]]:
+    """Mark the rows that each kept fold did not train on."""
+    return [
         ~np.isin(rows, np.concatenate([plan.folds[fold].normals, plan.folds[fold].anomalies]))
         for fold in _kept(model)
     ]
-    return _scores_by_folds(plan, model, rows, untrained)
 
 
 def _kept(model: FittedModel) -> list[int]:
@@ -63,11 +75,18 @@ def _scores_by_folds(
     plan: Plan, model: FittedModel, numbers: IntArray, eligible: Sequence[npt.NDArray[np.bool_]]
 ) -> npt.NDArray[np.float64]:
     """Score each row by the kept folds eligible for it, or by all where none is."""
-    patterns, group = np.unique(np.stack(eligible, 1), axis=0, return_inverse=True)
     scores = np.empty(len(numbers))
-    for number, pattern in enumerate(patterns):
-        place = np.flatnonzero(group.ravel() == number)
+    for place, folds in _groups(model, eligible):
         rows = numbers[place]
-        chosen = [fold for fold, use in zip(_kept(model), pattern, strict=True) if use]
-        scores[place] = model.score(plan.encoded.take(rows), chosen or None, numbers=rows)
+        scores[place] = model.score(plan.encoded.take(rows), folds, numbers=rows)
     return scores
+
+
+def _groups(
+    model: FittedModel, eligible: Sequence[npt.NDArray[np.bool_]]
+) -> Iterator[tuple[IntArray, list[int] | None]]:
+    """Yield the places of rows that the same kept folds are eligible for, with these or None."""
+    patterns, group = np.unique(np.stack(eligible, 1), axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        chosen = [fold for fold, use in zip(_kept(model), pattern, strict=True) if use]
+        yield np.flatnonzero(group.ravel() == number), chosen or None

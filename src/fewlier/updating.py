@@ -28,7 +28,8 @@ def update_model(
     ((fitted, history),) = fit_members([plan], [model.density], [members], quick, on_epoch)
     # Numbers are those of remembered and new rows, not of the table that was fitted.
     near = fitted.neighbours and fitted.neighbours.without_numbers()
-    return replace(fitted, reference=model.reference, neighbours=near), history
+    trees = fitted.forest and fitted.forest.without_numbers()
+    return replace(fitted, reference=model.reference, neighbours=near, forest=trees), history
 
 
 def _nearest(model: FittedModel, fold: int, lam: float) -> FittedMember:

@@ -49,6 +49,7 @@ def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
         "probability from 10 labelled anomalies that were held back, even odds at the threshold; ",
         "memory 200 rows kept for `fewlier update`, 0.0 MB",
         "neighbours 190 normal and 10 anomalous rows kept to compare with, 0.0 MB",
+        "trees ",
         "city category category Bern, Oslo, Rome",
     ):
         assert words in shown

@@ -89,7 +89,7 @@ def test_columns_and_remainder_add_up_to_the_score(name, selection):
     total = explanation.contributions.sum(1) + explanation.remainder
     np.testing.assert_allclose(total, score - explanation.baseline, rtol=1e-12, atol=1e-6)
     assert explanation.remainder_name == DENSITIES[name].remainder
-    both = f"{DENSITIES[name].meaning} That is 33% of a score; to it adds, at 67%, how much"
+    both = f"{DENSITIES[name].meaning} To this adds, as "
     alone = explanation.meaning == DENSITIES[name].meaning
     assert alone if selection == "best" else explanation.meaning.startswith(both)
     if explanation.remainder_name == "(none)":

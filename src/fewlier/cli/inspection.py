@@ -38,6 +38,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         "prior": manifest["calibration"]["prior"],
         "memory": _memory(manifest),
         "neighbours": _neighbours(manifest),
+        "n_tree_nodes": manifest["forest"]["n_nodes"] if manifest["forest"] else 0,
         "columns": manifest["encoder"]["schema"],
         "parameters": manifest["extra"].get("parameters"),
         "summary": summary.to_json(),
@@ -90,7 +91,8 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"memory      {facts['memory']['n_rows']} rows kept for `fewlier update`, "
         f"{facts['memory']['bytes'] / 1e6:.1f} MB\n"
         f"neighbours  {near['n_normals']} normal and {near['n_anomalies']} anomalous rows kept to "
-        f"compare with, {near['bytes'] / 1e6:.1f} MB"
+        f"compare with, {near['bytes'] / 1e6:.1f} MB\n"
+        f"trees       {facts['n_tree_nodes']} nodes"
     )
     grid = Grid(box=box.SIMPLE)
     for heading in ("column", "kind", "scored as", "values"):

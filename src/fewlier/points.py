@@ -1,0 +1,56 @@
+"""Rows as points, in which to measure distances and to place thresholds."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from fewlier.conditionals.joint import Rows
+from fewlier.table import Encoder
+from fewlier.table.columns import Kind
+
+# Codings of which networks read a logarithm.
+_LOGGED = (Kind.COUNT, Kind.POSITIVE)
+
+
+class Number(NamedTuple):
+    """A column of numbers that networks read as codes or as logarithms, from input `start` on.
+
+    Of categories one is as far from another as from any; of counts 3 is nearer to 4 than to 9.
+    `levels` are what the codes stand for, none where there are no codes.
+    """
+
+    column: int
+    start: int
+    levels: Float[Tensor, " c"]
+
+    def of(self, rows: Rows) -> Float[Tensor, " n"]:
+        """Return the numbers of rows; 0, or the first level, where a cell has no value."""
+        targets = rows.targets[:, self.column]
+        return self.levels[targets.long()] if len(self.levels) else targets
+
+
+def find_numbers(encoder: Encoder, device: torch.device | str) -> tuple[Number, ...]:
+    """Find the columns of numbers that networks do not read as they are."""
+    found = []
+    for d, column in enumerate(encoder.schema.columns):
+        is_coded = column.kind is Kind.COUNT and column.coding is Kind.CATEGORY
+        if is_coded or column.coding in _LOGGED:
+            start = int(np.flatnonzero(encoder.input_owner == d)[0])
+            # The rarer levels share the last code, which stands for the first of them.
+            levels = [float(level) for level in column.levels[: encoder.n_levels[d]]]
+            found.append(Number(d, start, torch.tensor(levels, device=device)))
+    return tuple(found)
+
+
+def points_of(rows: Rows, numbers: tuple[Number, ...]) -> Float[Tensor, "n i"]:
+    """Return what networks read, but in place of codes and logarithms the number, then zeros."""
+    if not numbers:
+        return rows.inputs
+    points = rows.inputs.clone()
+    for number in numbers:
+        points[:, number.start : number.start + len(number.levels)] = 0
+        points[:, number.start] = number.of(rows)
+    return points
