@@ -32,7 +32,7 @@ def detail_tables(results: Sequence[Result], experiment: str) -> Iterator[Table]
         grid = _grid([row for row in latest(results) if row.k == k])
         if not grid.datasets:
             continue
-        bold, averages = grid.not_separated(), grid.common.averages
+        bold, averages = grid.not_separated(), _averaged(grid).averages
         columns = [
             Column(
                 method,
@@ -54,7 +54,7 @@ def detail_tables(results: Sequence[Result], experiment: str) -> Iterator[Table]
 
 def _summary(rows: Sequence[Result], experiment: str, k: int) -> Table:
     grid = _grid(rows)
-    common = grid.common
+    common = _averaged(grid)
     precision = make_grid(rows, grid.datasets, grid.methods, "average_precision")
     columns = [
         _column("AUC", common.averages),
@@ -80,6 +80,18 @@ def _grid(rows: Sequence[Result]) -> Grid:
     return make_grid(rows, sorted({row.dataset for row in found}), methods)
 
 
+def _averaged(grid: Grid) -> Grid:
+    """Return the tables that averages are over: where fewlier is complete, if it takes part.
+
+    A method with a gap there has no average. It must not take the table from all others.
+    """
+    if OURS not in grid.methods:
+        return grid.common
+    complete = grid.is_complete[:, grid.methods.index(OURS)]
+    pairs = zip(grid.datasets, complete, strict=True)
+    return grid.only([name for name, is_complete in pairs if is_complete])
+
+
 def _outcomes(grid: Grid) -> Iterator[Column]:
     if OURS not in grid.methods:
         return
@@ -95,9 +107,10 @@ def _title(experiment: str, k: int) -> str:
 
 
 def _average_note(grid: Grid) -> tuple[str, ...]:
-    names = grid.common.datasets
+    names = _averaged(grid).datasets
     if not names:
-        return ("There is no average: no table has results of every method.",)
+        who = OURS if OURS in grid.methods else "every method"
+        return (f"There is no average: no table has all results of {who}.",)
     tables = "1 table" if len(names) == 1 else f"{len(names)} tables"
     return (f"Averages are over {tables}: {', '.join(names)}.",)
 
