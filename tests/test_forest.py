@@ -155,6 +155,13 @@ def test_trees_too_deep_are_refused():
         chain(128).check(1)
 
 
+def test_too_many_trees_are_refused():
+    leaves = torch.full((1001,), -1, dtype=torch.int32)
+    trees = Trees(leaves, torch.zeros(1001), torch.zeros(1001).int(), torch.zeros(1001).double())
+    with pytest.raises(FormatError, match="more than 1000"):
+        trees.check(1)
+
+
 def test_a_last_node_that_splits_is_refused():
     tree = chain(3)
     tree.feature[-1] = 0  # its left child would be the next

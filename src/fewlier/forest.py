@@ -26,6 +26,7 @@ _SOFT = 0.01
 _LARGEST_FEATURE = 1e9
 # A tree of 256 rows, two in each leaf, has fewer levels.
 _DEEPEST = 128
+_MOST_TREES = 1000  # of a file: a row sets out in every one
 # Numbers to hold at a time: parts of rows in nodes.
 _AT_A_TIME = 2**20
 _LEAST_SPREAD = 1e-6
@@ -91,6 +92,8 @@ class Trees:
         children = torch.cat([splits + 1, right])
         if len(children.unique()) < len(children):
             raise FormatError("a node of its trees has two parents.")
+        if len(self.roots) > _MOST_TREES:
+            raise FormatError(f"its trees are more than {_MOST_TREES}.")
         here = self.roots
         for _ in range(_DEEPEST):
             here = here[self.feature[here] >= 0]
@@ -152,7 +155,7 @@ NODE_FIELDS = ("feature", "threshold", "right", "value")
 class Forest:
     r"""The score z(x) = (mean over trees of the share of anomalies where x ends - mean) / spread.
 
-    Features are what the networks read and what the density says of each column, so that each
+    Features are the coordinates of a row and what the density says of each column, so that each
     belongs to one. On its way down, a row changes from the value of a node to that of its child;
     the change is the contribution of the column that the node splits by, centred on normal rows.
 
