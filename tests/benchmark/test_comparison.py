@@ -1,5 +1,6 @@
 """The few-label comparison: its jobs and rows, its tables, its page."""
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from fewlier.benchmark.stacks import fit_splits
 from fewlier.errors import UserError
 from fewlier.table import Table
 
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "ACCURACY.md"
+RESULTS = ROOT / "results" / "comparison"
 TINY = {"hidden": (8,), "lambdas": (0, 10), "n_masks": 2, "n_orderings": 2, "max_epochs": 5}
 CHEAP = ["logistic regression", "kNN distance"]
 
@@ -301,6 +305,18 @@ def test_the_page_comes_from_the_results_of_each_collection(tmp_path):
     assert (tmp_path / "rows" / "dev" / "tables" / "clean_k3.csv").exists()
     write_comparison_page(tmp_path / "rows", page)
     assert page.read_text("utf-8") == text
+
+
+def test_the_page_of_the_project_shows_its_results(tmp_path):
+    page = tmp_path / PAGE.name
+    shutil.copy(PAGE, page)
+    shutil.copytree(RESULTS, tmp_path / "results")
+    write_comparison_page(tmp_path / "results", page)
+    remedy = "run: fewlier compare --page docs/ACCURACY.md"
+    assert page.read_text("utf-8") == PAGE.read_text("utf-8"), remedy
+    for kept in RESULTS.rglob("tables/*.csv"):
+        made = tmp_path / "results" / kept.relative_to(RESULTS)
+        assert made.read_bytes() == kept.read_bytes(), remedy
 
 
 def test_a_page_or_results_that_do_not_fit_change_nothing(tmp_path):
