@@ -21,9 +21,12 @@ def tell_run(experiments: Mapping[str, Sequence[Result]]) -> str:
     rows = list(chain.from_iterable(experiments.values()))
     counts = ", ".join(f"{len(rows)} of `{name}`" for name, rows in experiments.items() if rows)
     dates = sorted({row.date for row in rows})
-    failed = sum(bool(row.reason) for group in experiments.values() for row in latest(group))
+    cells = [row for group in experiments.values() for row in latest(group)]
+    failed = sum(row.has_failed for row in cells)
+    left_out = sum(bool(row.reason) for row in cells) - failed
+    also = f"; {left_out} cells left out by the rules" if left_out else ""
     lines = [
-        f"Rows: {counts}; {failed or 'no'} cells failed.",
+        f"Rows: {counts}; {failed or 'no'} cells failed{also}.",
         f"Dates: {dates[0]}" + (f" to {dates[-1]}." if len(dates) > 1 else "."),
         f"Machines: {_each(row.machine for row in rows)}.",
         f"Versions: {_each(row.versions for row in rows)}.",
@@ -90,7 +93,7 @@ def tell_extra(results: Sequence[Result]) -> str:
 
 
 def _each(values: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(values))
+    return "; ".join(dict.fromkeys(filter(None, values)))
 
 
 def _list(lines: Iterable[str]) -> str:
