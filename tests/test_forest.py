@@ -100,10 +100,10 @@ def test_a_row_left_out_is_scored_by_the_trees_that_have_not_seen_it(trees):
     assert trees.contributions(x, np.array([1000])).sum() == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_small_error_of_a_feature_changes_a_score_as_little(trees):
+def test_a_small_error_of_a_feature_changes_a_score_little(trees):
     x = torch.from_numpy(made(seed=5))
     change = np.abs(trees.contributions(x + 1e-6) - trees.contributions(x)).max()
-    assert change < 1e-3
+    assert change < 1e-4
 
 
 def test_the_same_seed_grows_the_same_trees():

@@ -107,6 +107,40 @@ def test_numbers_lie_where_they_do_however_networks_read_them(kind):
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["real", "positive", "count", "category"])
+def test_gaps_of_normals_move_none_of_their_neighbours(kind):
+    rng = np.random.default_rng(0)
+    full = pd.DataFrame({"level": rng.integers(1000, 1012, N) * 1.0, "x": rng.normal(size=N)})
+    full.loc[: N_ODD - 1, "level"] = 1011.0
+    gaps = full.mask(rng.random(full.shape) < 0.2)
+    neighbours = []
+    for frame in (full, gaps):
+        table = Table.of(frame)
+        schema = infer_schema(table, {"level": kind, "x": "real"})
+        encoder = Encoder.fit(schema, schema.match(table))
+        rows = encoder.encode(schema.match(table))
+        neighbours.append(Neighbours.of(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD))))
+    one, other = neighbours
+    # Gaps lie at the mean, where they narrow the spread by a tenth, and move nothing else.
+    mean, scale = float(one.mean[0]), float(one.scale[0])
+    assert float(other.scale[0]) == pytest.approx(scale, rel=0.2)
+    assert float(other.mean[0]) == pytest.approx(mean, abs=0.2 * scale)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-7, 1e9])
+def test_the_unit_of_a_positive_column_does_not_matter(unit):
+    rng = np.random.default_rng(0)
+    sizes, scores = rng.lognormal(size=N), []
+    for factor in (1, unit):
+        table = Table.of(pd.DataFrame({"size": factor * sizes, "x": sizes}))
+        schema = infer_schema(table, {"size": "positive", "x": "real"})
+        encoder = Encoder.fit(schema, schema.match(table))
+        rows = encoder.encode(schema.match(table))
+        neighbours = Neighbours.of(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD)))
+        scores.append(neighbours.score(Rows.of(rows)))
+    np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-3)
+
+
 def test_normals_that_are_not_their_own_neighbours_have_mean_0_and_spread_1():
     _, rows, neighbours = found(shops())
     numbers = np.arange(N_ODD, N)

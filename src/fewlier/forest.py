@@ -20,8 +20,8 @@ from fewlier.errors import FormatError
 N_TREES = 100
 # Rows of each label that a tree sees at most, and of the normals at most half.
 _N_DRAWN = 128
-# A row this close to a threshold, in standard deviations of the feature, goes both ways in part: a
-# rounding error of the density, as on another machine, then changes a score as little.
+# Within half of this from a threshold, in standard deviations of the feature, a row goes both ways
+# in part: a rounding error of the density, as on another machine, changes a score little too.
 _SOFT = 0.01
 _LARGEST_FEATURE = 1e9
 # A tree of 256 rows, two in each leaf, has fewer levels.
@@ -29,7 +29,8 @@ _DEEPEST = 128
 _MOST_TREES = 1000  # of a file: a row sets out in every one
 # Numbers to hold at a time: parts of rows in nodes.
 _AT_A_TIME = 2**20
-_LEAST_SPREAD = 1e-6
+# A feature that spreads less is constant. What the density says has errors of rounding.
+_LEAST_SPREAD, _LEAST_SPREAD_SAID = 1e-6, 1e-4
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -199,8 +200,11 @@ class Forest:
         """Fit trees to rows of the fit: their numbers, in order, and which are anomalies."""
         numbers, is_anomaly = rows
         normals = torch.from_numpy(~is_anomaly).to(features.device)
+        n_columns = int(owner.max()) + 1  # the last features are what the density says of each
         scale = features[normals].double().std(0, correction=0).float()
-        scale = torch.where(scale > _LEAST_SPREAD, scale, 1)
+        least = torch.full_like(scale, _LEAST_SPREAD)
+        least[-n_columns:] = _LEAST_SPREAD_SAID
+        scale = torch.where(scale > least, scale, 1)
         x = _scaled(features, scale).cpu().numpy()
         rng = np.random.default_rng(seed)
         drawn = [_drawn(is_anomaly, rng) for _ in range(N_TREES)]
@@ -211,7 +215,7 @@ class Forest:
         seen = np.zeros((len(x), N_TREES), dtype=np.bool_)
         for tree, in_bag in enumerate(drawn):
             seen[in_bag, tree] = True
-        centre = torch.zeros(int(owner.max()) + 1, dtype=torch.float64, device=features.device)
+        centre = torch.zeros(n_columns, dtype=torch.float64, device=features.device)
         plain = cls(share, 1.0, scale, centre, owner, trees.to(features.device), numbers, seen)
         found = plain.contributions(features[normals], numbers[~is_anomaly])
         spread = float(found.sum(1).std())
@@ -242,7 +246,8 @@ class Forest:
         total = torch.zeros(n * n_columns, device=features.device, dtype=torch.float64)
         weights = torch.from_numpy(self._weights(numbers, n)).to(features.device)
         column, gain = self._gains
-        size = max(16, _AT_A_TIME // self.n_trees)
+        # On all thresholds at once, as in no tree that was grown, a row would come to every leaf.
+        size = max(16, _AT_A_TIME // max(self.n_trees, len(gain) // 16))
         for start in range(0, n, size):
             here = slice(start, start + size)
             x = _scaled(features[here], self.scale)

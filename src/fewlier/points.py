@@ -19,29 +19,38 @@ class Number(NamedTuple):
     """A column of numbers that networks read as codes or as logarithms, from input `start` on.
 
     Of categories one is as far from another as from any; of counts 3 is nearer to 4 than to 9.
-    `levels` are what the codes stand for, none where there are no codes.
+    `levels` are what the codes stand for, none where there are no codes; `unit` is the mean of a
+    column without codes, so that numbers are of order 1 in any unit of the user's; `fill` is where
+    a cell without a value lies.
     """
 
     column: int
     start: int
     levels: Float[Tensor, " c"]
+    unit: float
+    fill: float
 
     def of(self, rows: Rows) -> Float[Tensor, " n"]:
-        """Return the numbers of rows; 0, or the first level, where a cell has no value."""
+        """Return the numbers of rows."""
         targets = rows.targets[:, self.column]
-        return self.levels[targets.long()] if len(self.levels) else targets
+        numbers = self.levels[targets.long()] if len(self.levels) else targets / self.unit
+        has_value = rows.observed[:, self.column] & ~rows.outside[:, self.column]
+        return torch.where(has_value, numbers, self.fill)
 
 
 def find_numbers(encoder: Encoder, device: torch.device | str) -> tuple[Number, ...]:
     """Find the columns of numbers that networks do not read as they are."""
     found = []
-    for d, column in enumerate(encoder.schema.columns):
+    for d, (column, stats) in enumerate(zip(encoder.schema.columns, encoder.stats, strict=True)):
         is_coded = column.kind is Kind.COUNT and column.coding is Kind.CATEGORY
-        if is_coded or column.coding in _LOGGED:
-            start = int(np.flatnonzero(encoder.input_owner == d)[0])
-            # The rarer levels share the last code, which stands for the first of them.
-            levels = [float(level) for level in column.levels[: encoder.n_levels[d]]]
-            found.append(Number(d, start, torch.tensor(levels, device=device)))
+        if not is_coded and column.coding not in _LOGGED:
+            continue
+        start = int(np.flatnonzero(encoder.input_owner == d)[0])
+        # The rarer levels share the last code, which stands for the first of them.
+        levels = torch.tensor([float(x) for x in column.levels[: encoder.n_levels[d]]])
+        unit = 1.0 if is_coded else stats.unit
+        fill = float(levels.mean()) if is_coded else stats.mean_target / unit
+        found.append(Number(d, start, levels.to(device), unit, fill))
     return tuple(found)
 
 
