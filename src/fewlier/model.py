@@ -192,8 +192,8 @@ class FittedModel:
         """Return the anomaly score of each row, higher is more anomalous, shape (n,).
 
         With `folds`, by the members of these folds alone, their weights rescaled to sum to one.
-        With `numbers`, those of the rows in the table of the fit, no row is its own neighbour, and no
-        tree that has seen it counts.
+        With `numbers`, those of the rows in the table of the fit, no row is its own neighbour,
+        and no tree that has seen it counts.
         With `chunk`, that many rows at a time, which takes less memory and may change last bits.
         """
         factors = self._factors(folds)
