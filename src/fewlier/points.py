@@ -49,7 +49,8 @@ def find_numbers(encoder: Encoder, device: torch.device | str) -> tuple[Number, 
         # The rarer levels share the last code, which stands for the first of them.
         levels = torch.tensor([float(x) for x in column.levels[: encoder.n_levels[d]]])
         unit = 1.0 if is_coded else stats.unit
-        fill = float(levels.mean()) if is_coded else stats.mean_target / unit
+        # A file may say what no table can have: the mean in units of the mean is 1, or 0 of zeros.
+        fill = float(levels.mean()) if is_coded else float(np.clip(stats.mean_target / unit, 0, 1))
         found.append(Number(d, start, levels.to(device), unit, fill))
     return tuple(found)
 
