@@ -273,11 +273,12 @@ class Forest:
 
     def _weights(self, numbers: Ints | None, n: int) -> npt.NDArray[np.float32]:
         """Weigh the trees for n rows, shape (n, t): those that have seen a row do not count."""
+        if numbers is None or not len(self.numbers):
+            return np.ones((n, self.n_trees), dtype=np.float32)
         seen = np.zeros((n, self.n_trees), dtype=np.bool_)
-        if numbers is not None and len(self.numbers):
-            place = np.searchsorted(self.numbers, numbers).clip(max=len(self.numbers) - 1)
-            is_known = self.numbers[place] == numbers
-            seen[is_known] = self.seen[place[is_known]]
+        place = np.searchsorted(self.numbers, numbers).clip(max=len(self.numbers) - 1)
+        is_known = self.numbers[place] == numbers
+        seen[is_known] = self.seen[place[is_known]]
         share = (~seen).mean(1, keepdims=True).clip(1 / self.n_trees)
         return np.asarray(~seen / share, dtype=np.float32)
 

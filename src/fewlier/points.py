@@ -10,9 +10,7 @@ from torch import Tensor
 from fewlier.conditionals.joint import Rows
 from fewlier.table import Encoder
 from fewlier.table.columns import Kind
-
-# Codings of which networks read a logarithm.
-_LOGGED = (Kind.COUNT, Kind.POSITIVE)
+from fewlier.table.encode import LOGGED
 
 
 class Number(NamedTuple):
@@ -43,7 +41,7 @@ def find_numbers(encoder: Encoder, device: torch.device | str) -> tuple[Number, 
     found = []
     for d, (column, stats) in enumerate(zip(encoder.schema.columns, encoder.stats, strict=True)):
         is_coded = column.kind is Kind.COUNT and column.coding is Kind.CATEGORY
-        if not is_coded and column.coding not in _LOGGED:
+        if not is_coded and column.coding not in LOGGED:
             continue
         start = int(np.flatnonzero(encoder.input_owner == d)[0])
         # The rarer levels share the last code, which stands for the first of them.

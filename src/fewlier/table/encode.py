@@ -20,8 +20,8 @@ _LOW_END, _HIGH_END = -1.0, 2.0
 _MIN_POSITIVE, _MAX_POSITIVE = 1e-30, 1e30
 _MAX_FLOAT = float(np.finfo(np.float64).max)
 _CONSTANT_SPAN = 1e-3
-# Codings whose values span orders of magnitude, so that a network reads their logarithm.
-_LOGGED = (Kind.COUNT, Kind.POSITIVE)
+LOGGED = (Kind.COUNT, Kind.POSITIVE)
+"""Codings whose values span orders of magnitude, so that a network reads their logarithm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class ColumnStats:
 
     def scale(self, coding: Kind, numbers: Floats) -> Floats:
         """Numbers as fractions of the training range, finite however far away; NaN stays."""
-        if coding in _LOGGED:
+        if coding in LOGGED:
             numbers = np.log1p(numbers / self.unit)
         with np.errstate(over="ignore"):
             distance = np.clip(numbers - self.low, -_MAX_FLOAT, _MAX_FLOAT)
@@ -270,7 +270,7 @@ def _measure(column: Column, cells: Cells) -> ColumnStats:
     stats = ColumnStats(missing_rate=float(missing(cells).mean()) if len(cells) else 0.0)
     if not len(values):
         return stats
-    if coding in _LOGGED:
+    if coding in LOGGED:
         stats = replace(stats, unit=float(_bounded(coding, values).mean()) or 1.0)
     if coding not in (Kind.BINARY, Kind.CATEGORY):
         unscaled = stats.scale(coding, _bounded(coding, values))
