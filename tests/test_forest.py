@@ -116,11 +116,11 @@ def test_the_same_seed_grows_the_same_trees():
 
 def test_trees_count_more_with_more_labels():
     shares = [companions_shares(n, alone=0) for n in range(60)]
-    assert shares[0] == shares[1] == shares[2] == (pytest.approx(2 / 3), 0.0)
-    assert shares[6] == (pytest.approx(1 / 2), pytest.approx(1 / 4))
+    assert shares[0] == shares[1] == shares[2] == (pytest.approx(1 / 2), 0.0)
+    assert shares[6] == (pytest.approx(1 / 3), pytest.approx(1 / 3))
     assert all(a[1] < b[1] for a, b in pairwise(shares[2:]))
     assert all(sum(pair) < 1 for pair in shares)
-    assert companions_shares(6, alone=1) == (pytest.approx(4 / 6), pytest.approx(1 / 6))
+    assert companions_shares(6, alone=1) == (pytest.approx(10 / 12), pytest.approx(1 / 12))
 
 
 def chain(n):

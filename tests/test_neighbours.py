@@ -14,7 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from fewlier import neighbours as module
 from fewlier.conditionals.joint import Rows
-from fewlier.neighbours import LIMIT, Neighbours, n_rows_at_most
+from fewlier.neighbours import Neighbours, n_rows_at_most
+from fewlier.points import LIMIT
 from fewlier.selection import own_passes
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.unseen import out_of_fold_scores
@@ -75,11 +76,15 @@ def test_scores_are_those_of_scikit_learns_neighbours(n_odd):
     odd, normals = space[0][:n_odd], space[0][n_odd:]
     own, new = half_log(normals, normals, 6), half_log(space[1], normals, 5)
     if n_odd:
-        k = min(2, n_odd)
-        near, new_near = half_log(normals, odd, k), half_log(space[1], odd, k)
         truth = np.repeat([0, 1], [len(own), n_odd])
         auc = roc_auc_score(truth, np.append(own, half_log(odd, normals, 5)))
         assert neighbours.alone == pytest.approx(max(0, 2 * auc - 1))
+        # In a space where columns weigh differently, both distances.
+        stretch = np.sqrt(neighbours.space.weight.numpy())[neighbours.space.owner]
+        odd, normals, fresh_points = odd * stretch, normals * stretch, space[1] * stretch
+        own, new = half_log(normals, normals, 6), half_log(fresh_points, normals, 5)
+        k = min(2, n_odd)
+        near, new_near = half_log(normals, odd, k), half_log(fresh_points, odd, k)
         scores = [
             ((to - near.mean()) - (of - own.mean())) / (near - own).std()
             - neighbours.alone * (of - own.mean()) / own.std()
@@ -88,6 +93,45 @@ def test_scores_are_those_of_scikit_learns_neighbours(n_odd):
         own, new = -scores[0], -scores[1]
     expected = (new - own.mean()) / own.std()
     np.testing.assert_allclose(neighbours.score(Rows.of(fresh)), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_odd", [1, 6])
+def test_columns_weigh_by_how_far_labelled_anomalies_are_from_normals_next_to_them(n_odd):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(N, 4)), columns=list("abcd"))
+    frame.loc[: n_odd - 1, ["a", "b"]] += [9, 1.5]
+    _, rows, neighbours = found(frame, n_odd)
+    inputs = rows.inputs.astype(np.float64)
+    space = standardised(inputs, inputs[n_odd:])
+    odd, normals = space[:n_odd], space[n_odd:]
+    nearest = NearestNeighbors(n_neighbors=6).fit(normals)
+    apart = [
+        ((points[:, None] - normals[nearest.kneighbors(points)[1][:, own : own + 5]]) ** 2).mean(1)
+        for points, own in ((odd, 0), (normals, 1))
+    ]
+    typical = apart[1].mean(0) * np.exp(np.log(apart[1].sum(1)).mean()) / apart[1].sum(1).mean()
+    ratio = np.minimum(apart[0] / (typical + 1e-3), 20).sum(0)
+    expected = ((10 + ratio) / (10 + n_odd)) ** 2
+    np.testing.assert_allclose(neighbours.space.weight, expected / expected.mean(), rtol=1e-3)
+    first, second, *rest = neighbours.space.weight
+    assert first > second > max(rest)
+
+
+def test_without_labels_columns_weigh_alike_and_with_a_useless_one_a_row_is_found_as_well():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(600, 20)))
+    odd = np.arange(600) < 106  # the first six have labels
+    frame.loc[odd, 0] += 3
+    normals, labels, tested = np.arange(200, 600), np.arange(6), np.arange(6, 200)
+    encoder, rows = encoded(frame.rename(columns="c{}".format))
+    fits = {n: Neighbours.of(encoder, rows, (normals, labels[:n])) for n in (0, 6)}
+    assert (fits[0].space.weight == 1).all()
+    plain = replace(fits[6], normals=fits[0].normals, anomalies=None, space=fits[0].space)
+    plain, weighed = (
+        roc_auc_score(odd[tested], one.score(Rows.of(rows.take(tested))))
+        for one in (plain, fits[6])
+    )
+    assert weighed > plain + 0.1
 
 
 @pytest.mark.parametrize("kind", ["category", "count", "positive"])
@@ -122,9 +166,9 @@ def test_gaps_of_normals_move_none_of_their_neighbours(kind):
         neighbours.append(Neighbours.of(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD))))
     one, other = neighbours
     # Gaps lie at the mean, where they narrow the spread by a tenth, and move nothing else.
-    mean, scale = float(one.mean[0]), float(one.scale[0])
-    assert float(other.scale[0]) == pytest.approx(scale, rel=0.2)
-    assert float(other.mean[0]) == pytest.approx(mean, abs=0.2 * scale)
+    mean, scale = float(one.space.mean[0]), float(one.space.scale[0])
+    assert float(other.space.scale[0]) == pytest.approx(scale, rel=0.2)
+    assert float(other.space.mean[0]) == pytest.approx(mean, abs=0.2 * scale)
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-7, 1e9])
@@ -260,8 +304,9 @@ def test_the_score_is_the_sum_of_its_parts(n_labels, trees):
         features = model.features(Rows.of(encoded), model.density_parts(encoded))
         found[2] = model.forest.score(features)
     assert (model.forest is None) == (n_labels < 3)
-    parts = (1, 2 * (1 + model.neighbours.alone), trees)
-    assert (model.neighbours.alone == 1) == (n_labels == 0)
+    if not n_labels:
+        assert model.neighbours.alone == 0.5
+    parts = (1, 1 + 9 * model.neighbours.alone, trees)
     expected = sum(weight * part for weight, part in zip(parts, found, strict=True)) / sum(parts)
     np.testing.assert_allclose(model.score(encoded), expected, atol=1e-5)
     np.testing.assert_array_equal(detector.score_samples(fresh), alone.log_density(encoded))
@@ -290,7 +335,7 @@ def test_members_take_their_own_passes_and_a_row_as_many_in_all():
         index = 2 * member.fold + (0, 10).index(member.lam)
         assert member.passes == own_passes(index, 5, "average")
         assert member.anchors.typical.shape == (2, 3)
-    assert fitted.model_.passes_per_row == 2 * len(fitted.model_.members)
+    assert fitted.model_.passes_per_row == 2 * len(fitted.model_.scoring)
 
 
 def test_rows_that_every_fold_holds_back_are_no_neighbours():
@@ -386,6 +431,25 @@ def test_tables_of_any_shape_are_fitted_saved_and_explained(change, n_labels, tm
     np.testing.assert_array_equal(loaded.anomaly_score(table), scores)
 
 
+def test_the_likeliest_member_says_what_was_expected_and_need_not_score(tmp_path):
+    fitted = small(lambdas=(0, 1e4), max_epochs=20).fit(shops(), np.arange(N) < N_ODD)
+    model = fitted.model_
+    *scoring, silent = model.members
+    assert (silent.weight, silent.lam) == (0, 0)
+    assert {member.lam for member in scoring} == {1e4}
+    assert model.likeliest is silent
+    assert model.passes_per_row == 2 * len(scoring)
+    loud = replace(model, members=model.scoring)
+    encoded = model.encode(Table.of(shops(50, seed=7)))
+    for what in ("score", "log_density", "density_parts"):
+        np.testing.assert_array_equal(getattr(model, what)(encoded), getattr(loud, what)(encoded))
+    cells = np.arange(50), np.zeros(50, dtype=int)
+    assert not torch.equal(*(one.outlook(encoded, *cells).quantiles for one in (model, loud)))
+    fitted.save(tmp_path / "m.fewlier")
+    loaded = type(fitted).load(tmp_path / "m.fewlier").model_
+    assert torch.equal(*(one.outlook(encoded, *cells).quantiles for one in (model, loaded)))
+
+
 def test_one_label_is_enough_to_find_its_like():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
@@ -399,11 +463,11 @@ def test_one_label_is_enough_to_find_its_like():
     assert found > max(0.85, blind)
 
 
-@pytest.mark.parametrize(("n_labels", "n_kept"), [(1, 6), (4, 6), (5, 5), (6, 4)])
+@pytest.mark.parametrize(("n_labels", "n_kept"), [(1, 6), (4, 6), (5, 4), (6, 2)])
 def test_members_are_ranked_only_where_three_anomalies_are_held_back(n_labels, n_kept):
     lambdas = (0, 1, 10)
     fitted = small(max_epochs=1, lambdas=lambdas).fit(shops(), np.arange(N) < n_labels)
-    members = fitted.model_.members
+    members = fitted.model_.scoring
     assert len(members) == n_kept
     if n_kept == 2 * len(lambdas):
         assert {member.weight for member in members} == {1 / 6}

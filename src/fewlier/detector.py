@@ -66,7 +66,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         standard normal and is exact (needs ``fewlier[flow]``); "autoencoder" has reconstruction
         errors and no density.
     selection : {"average", "best"}
-        "average" averages members (every lambda, on two splits of the labels; the better half
+        "average" averages members (every lambda, on two splits of the labels; the best quarter
         where enough labels tell), and adds how near a row is to normal rows and to labelled
         anomalies, and what trees grown on the labels say: the most accurate. "best" is the
         paper's rule, the lambda and epoch of highest validation AUC, and its score is exactly

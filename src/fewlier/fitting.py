@@ -257,8 +257,12 @@ def _model(
     weights: npt.NDArray[np.float64],
     recipe: Recipe,
 ) -> FittedModel:
-    """Put the members that weigh something together, with companions, and calibrate them."""
-    members = tuple(
+    """Put the members that weigh something together, with companions, and calibrate them.
+
+    Those of an average need not know much about normal rows: the likeliest of all says what was
+    expected, even if it takes no part in the score.
+    """
+    members = [
         FittedMember(
             float(weight),
             c.member.lam,
@@ -270,13 +274,15 @@ def _model(
             c.scale if recipe.selection == "average" else 1.0,
         )
         for c, weight in zip(candidates, weights, strict=True)
-        if weight > 0
-    )
+    ]
+    scoring = tuple(member for member in members if member.weight > 0)
     uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
-    model = FittedModel(plan.encoder, density, members, recipe.selection, uncalibrated)
-    if recipe.selection == "average":
-        model = with_companions(plan, model)
-    return calibrated(plan, model)
+    model = FittedModel(plan.encoder, density, scoring, recipe.selection, uncalibrated)
+    if recipe.selection == "best":
+        return calibrated(plan, model)
+    model = calibrated(plan, with_companions(plan, model))
+    likeliest = replace(model, members=tuple(members)).likeliest
+    return model if likeliest.weight else replace(model, members=(*scoring, likeliest))
 
 
 def _judged(

@@ -6,13 +6,18 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 LEAST = 1e-6
 """Added to a mean squared distance, so that a row met before has a logarithm."""
 # Nearest rows are looked for with the rounding errors of a product; among twice as many, exactly.
 _MARGIN = 2
+# Rounds until what is typical of gaps and of rows agree.
+_ITERATIONS = 50
+# What labels say of columns: doubted as if so many more said nothing, of no column more than so
+# many times the typical, which is at least so much where normals hardly differ.
+_DOUBT, _MOST_RATIO, _LEAST_PART = 10, 20.0, 1e-3
 
 Ints = npt.NDArray[np.int64]
 
@@ -89,3 +94,34 @@ class Landmarks:
         parts = torch.zeros(len(points), d, dtype=torch.float64, device=points.device)
         parts = parts.index_add_(1, owner, chosen) / n_counted.clamp_min(1) + LEAST / d
         return torch.where(n_counted > 0, parts, self.typical)
+
+
+def typical_parts(
+    parts: Float[Tensor, "n d"], has_value: Bool[Tensor, "n d"]
+) -> Float[Tensor, " d"]:
+    """Return the columns' mean parts, rescaled: the log of their sum is the mean log distance.
+
+    The distance of a row with missing cells has typical parts itself, hence the iteration.
+    """
+    least = LEAST / parts.shape[-1]
+    n_cells = has_value.sum(0).clamp_min(1)
+    mean = (torch.where(has_value, parts, 0).sum(0) / n_cells).clamp_min(least)
+    known = torch.where(has_value, parts, 0).sum(-1)
+    gaps = torch.where(has_value, 0, mean).sum(-1)
+    total, factor = mean.sum(), torch.ones_like(known[0])
+    for _ in range(_ITERATIONS):
+        factor = (known + factor * gaps).log().mean().exp() / total
+    return mean * factor
+
+
+def column_weights(
+    anomalies: Float[Tensor, "m d"], typical: Float[Tensor, " d"]
+) -> Float[Tensor, " d"]:
+    r"""Weigh columns by the anomalies' parts a in their distances from normals.
+
+    w_d = r_d^2 / mean r^2 with r_d = (c + \sum_i min(a_id / e_d, most)) / (c + m), where e_d is
+    typical of normals: a column where a few labels are as near as normals weighs little less.
+    """
+    ratio = (anomalies / (typical + _LEAST_PART)).clamp_max(_MOST_RATIO)
+    ratio = (_DOUBT + ratio.sum(0)) / (_DOUBT + len(anomalies))
+    return (ratio.square() / ratio.square().mean()).float()

@@ -141,6 +141,7 @@ def neighbours_layout(manifest: Json, encoder: Encoder) -> Layout:
     layout: Layout = {
         "neighbours.mean": ("F32", [encoder.n_inputs]),
         "neighbours.scale": ("F32", [encoder.n_inputs]),
+        "neighbours.weight": ("F32", [encoder.n_columns]),
     }
     for side in ("normals", "anomalies"):
         if record[f"n_{side}"]:
@@ -202,11 +203,13 @@ def _check_density(record: object) -> None:
 def _check_members(members: object, selection: str) -> None:
     require(isinstance(members, list) and len(members) > 0, "it has no list of members.")
     total = 0.0
-    for record in members if isinstance(members, list) else ():
+    for index, record in enumerate(members if isinstance(members, list) else ()):
         names = ("weight", "lam", "fold", "scale", "passes")
         weight, lam, fold, scale, passes = fields_of(record, "a member", names)
         require(is_finite_float(lam) and lam >= 0, "the lambda of a member is no number >= 0.")
-        require(_is_positive(weight), "the weight of a member is not positive.")
+        # One that only says what was expected weighs nothing.
+        is_silent = selection == "average" and index > 0 and weight == 0.0
+        require(_is_positive(weight) or is_silent, "the weight of a member is not positive.")
         require(_is_int(fold, 0), "the fold of a member is no integer >= 0.")
         require(_is_positive(scale), "the scale of a member is not positive.")
         require(_is_passes(passes), "the passes of a member are no ascending numbers.")

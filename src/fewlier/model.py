@@ -41,7 +41,8 @@ class FittedMember:
     Parameters
     ----------
     weight : float
-        Its share in the ensemble; shares sum to one.
+        Its share in the ensemble; shares sum to one. A member of share 0 takes no part in the
+        score, and says what was expected of cells.
     lam : float
         Weight of the ranking term it was trained with.
     fold : int
@@ -162,7 +163,12 @@ class FittedModel:
     @property
     def passes_per_row(self) -> int:
         """Network evaluations that scoring one row takes."""
-        return sum(len(member.passes) for member in self.members)
+        return sum(len(member.passes) for member in self.scoring)
+
+    @property
+    def scoring(self) -> tuple[FittedMember, ...]:
+        """The members that have a share in the score."""
+        return tuple(member for member in self.members if member.weight > 0)
 
     @property
     def likeliest(self) -> FittedMember:
@@ -281,13 +287,13 @@ class FittedModel:
                 f"score_samples must have a density; got a {self.density.unit}, which is none: its "
                 "exponential does not integrate to one. Use anomaly_score, or another 'density'."
             )
-        log_weight = torch.tensor([m.weight for m in self.members], dtype=torch.float64).log()
+        log_weight = torch.tensor([m.weight for m in self.scoring], dtype=torch.float64).log()
         parts = [np.empty(0)]
         for rows, start, stop in self._chunks(encoded):
             log_p = torch.stack(
                 [
                     mean_over_passes(self._terms(member, rows).double().sum(-1).T).cpu()
-                    for member in self.members
+                    for member in self.scoring
                 ],
                 -1,
             )
@@ -313,7 +319,7 @@ class FittedModel:
 
     def _factors(self, folds: Sequence[int] | None) -> list[tuple[FittedMember, float]]:
         """Return the members of some folds, or all, with what a nat of each adds to their score."""
-        members = [m for m in self.members if folds is None or m.fold in folds]
+        members = [m for m in self.scoring if folds is None or m.fold in folds]
         total = sum(member.weight for member in members)
         return [(member, member.weight / member.scale / total) for member in members]
 

@@ -10,28 +10,33 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from fewlier.conditionals.joint import Rows
 from fewlier.errors import FormatError
-from fewlier.landmarks import LEAST, NO_NUMBERS, Ints, Landmarks
+from fewlier.landmarks import (
+    LEAST,
+    NO_NUMBERS,
+    Ints,
+    Landmarks,
+    column_weights,
+    typical_parts,
+)
 from fewlier.manifest import MAX_NEIGHBOURS
-from fewlier.points import Number, find_numbers, points_of
+from fewlier.points import Space, find_numbers, input_owner
 from fewlier.table import Encoded, Encoder
 
 N_NORMALS, N_ANOMALIES = 5, 2
 """Nearest rows of each label whose mean squared distance counts."""
 MAX_BYTES = 8 * 2**20
 """What the rows of each label take at most, where they are wide."""
-LIMIT = 8.0
-"""Standard deviations from the mean beyond which an input lies no further away."""
-# An input that varies less is constant, and its differences count as they are.
-_CONSTANT = 1e-9
 _LEAST_SPREAD = 1e-6
-# Normals measured at a time, and rounds until what is typical of gaps and of rows agree.
-_CHUNK, _ITERATIONS = 1024, 50
+# How well the distance from normals tells anomalies, where none is labelled.
+_UNTOLD = 0.5
+_CHUNK = 1024  # rows measured at a time
+_OF_SPACE = ("mean", "scale", "weight")  # in a model file
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,9 +52,10 @@ class Neighbours:
     r"""The score z(x) = (lean / 2 log(D(x) / D_0) - 1/2 log(A(x) / A_0)) / spread.
 
     D is the mean squared distance to the nearest normals, A that to the nearest labelled
-    anomalies, each coordinate in standard deviations of normal rows. D_0 and A_0 are typical of
-    normal rows, so that z is 0 on average there, and its standard deviation is 1. Without labelled
-    anomalies the second term is absent.
+    anomalies, each coordinate in standard deviations of normal rows, and each column weighing as
+    much more as labelled anomalies differ in it from the normals next to them. D_0 and A_0 are
+    typical of normal rows, so that z is 0 on average there, and its standard deviation is 1.
+    Without labelled anomalies the second term is absent, and columns weigh alike.
 
     Anomalies of a new kind lie far from normals and from labelled anomalies alike. So z leans
     towards the distance from normals, as far as this alone tells the labelled anomalies: z is the
@@ -61,19 +67,16 @@ class Neighbours:
     share : float
         Its part in the score of a model.
     alone : float
-        max(0, 2 AUC - 1) of the labelled anomalies by the distance from normals; 1 without any.
+        max(0, 2 AUC - 1) of the labelled anomalies by the distance from normals, columns weighing
+        alike; 1/2 without any.
     lean : float
         What the distance from normals counts; that from labelled anomalies counts 1.
     spread : float
         Standard deviation of the numerator on normal rows, none its own neighbour.
-    mean, scale : tensor (i,)
-        Of the inputs on normal rows.
-    owner : tensor (i,)
-        The column each input belongs to.
+    space : Space
+        Where rows lie.
     missable : tensor (d,)
         The columns that miss cells on normal rows.
-    counted : tuple of Number
-        The columns whose numbers networks do not read as they are.
     normals, anomalies : Landmarks, Landmarks or None
         The rows to compare with.
     """
@@ -82,11 +85,8 @@ class Neighbours:
     alone: float
     lean: float
     spread: float
-    mean: Float[Tensor, " i"]
-    scale: Float[Tensor, " i"]
-    owner: Int[Tensor, " i"]
+    space: Space
     missable: Bool[Tensor, " d"]
-    counted: tuple[Number, ...]
     normals: Landmarks
     anomalies: Landmarks | None
 
@@ -102,26 +102,34 @@ class Neighbours:
 
         What its share in a score is, `selection.py` decides by what is found.
         """
-        counted = find_numbers(encoder, device)
-        points = [points_of(Rows.of(encoded.take(rows), device), counted) for rows in numbers]
-        normals = points[0].double().cpu().numpy()
-        scale = normals.std(0)
-        scale[scale <= _CONSTANT] = 1.0
-        mean, scale = (
-            torch.from_numpy(part).to(device, torch.float32) for part in (normals.mean(0), scale)
+        rows = tuple(Rows.of(encoded.take(some), device) for some in numbers)
+        space = Space.of(encoder, rows[0])
+        plain = cls._in(space, encoder, rows, numbers)
+        if plain.anomalies is None:
+            return plain
+        normal = plain._all_parts(rows[0], plain.normals, numbers[0])
+        odd = plain._all_parts(rows[1], plain.normals, None)
+        weighed = replace(space, weight=column_weights(odd, plain.normals.typical))
+        return cls._in(weighed, encoder, rows, numbers, plain._alone(normal, odd))
+
+    @classmethod
+    def _in(
+        cls,
+        space: Space,
+        encoder: Encoder,
+        rows: tuple[Rows, ...],
+        numbers: tuple[Ints, Ints],
+        alone: float = _UNTOLD,
+    ) -> "Neighbours":
+        """Compare with rows in a space: normals, anomalies."""
+        least = torch.full_like(space.weight, LEAST / len(space.weight), dtype=torch.float64)
+        normals, anomalies = (
+            Landmarks(space.place(some), least, least, n_nearest, own)
+            for some, n_nearest, own in zip(rows, (N_NORMALS, N_ANOMALIES), numbers, strict=True)
         )
-        least = torch.full((encoder.n_columns,), LEAST / encoder.n_columns, dtype=torch.float64)
-        least = least.to(device)
-        sides = [
-            Landmarks(_standardised(inputs, mean, scale), least, least, n_nearest, rows)
-            for inputs, n_nearest, rows in zip(
-                points, (N_NORMALS, N_ANOMALIES), numbers, strict=True
-            )
-        ]
-        anomalies = sides[1] if len(numbers[1]) else None
-        layout = *_layout(encoder, device), counted
-        plain = cls(1.0, 1.0, 1.0, 1.0, mean, scale, *layout, sides[0], anomalies)
-        return plain._measured(*(Rows.of(encoded.take(rows), device) for rows in numbers))
+        missable = _missable(encoder, space.weight.device)
+        beside = anomalies if len(numbers[1]) else None
+        return cls(1.0, alone, 1.0, 1.0, space, missable, normals, beside)._measured(rows[0])
 
     def without_numbers(self) -> "Neighbours":
         """Return the same, its rows known by no number: they are not those of the user's table."""
@@ -153,7 +161,7 @@ class Neighbours:
     @property
     def tensors(self) -> dict[str, Tensor]:
         """Its part of the weights in a model file, by name."""
-        tensors = {"neighbours.mean": self.mean, "neighbours.scale": self.scale}
+        tensors = {f"neighbours.{name}": getattr(self.space, name) for name in _OF_SPACE}
         for name, side in self._named().items():
             tensors[f"neighbours.{name}.rows"] = side.rows
             tensors[f"neighbours.{name}.typical"] = side.typical
@@ -167,7 +175,9 @@ class Neighbours:
         """Inverse of `record` and `tensors`; raises `FormatError` for what cannot be."""
         if record is None:
             return None
-        mean, scale = tensors["neighbours.mean"], tensors["neighbours.scale"]
+        mean, scale, weight = (tensors[f"neighbours.{name}"] for name in _OF_SPACE)
+        owner, numbers = input_owner(encoder, mean.device), find_numbers(encoder, mean.device)
+        space = Space(mean, scale, weight, owner, numbers)
         sides = {
             name: Landmarks(
                 tensors[f"neighbours.{name}.rows"],
@@ -178,19 +188,18 @@ class Neighbours:
             for name, n_nearest in (("normals", N_NORMALS), ("anomalies", N_ANOMALIES))
             if record[f"n_{name}"]
         }
-        is_inside = all(bool((side.rows.abs() <= LIMIT).all()) for side in sides.values())
-        positive = [scale, *(part for s in sides.values() for part in (s.typical, s.outside))]
-        if not is_inside or not all(bool((part > 0).all()) for part in positive):
+        is_inside = all(bool((side.rows.abs() <= space.limit).all()) for side in sides.values())
+        is_weight = bool((weight <= len(weight)).all())  # 1 on average
+        positive = [scale, weight, *(x for s in sides.values() for x in (s.typical, s.outside))]
+        if not (is_inside and is_weight and all(bool((part > 0).all()) for part in positive)):
             raise FormatError("its neighbours lie out of range.")
         return cls(
             record["share"],
             record["alone"],
             record["lean"],
             record["spread"],
-            mean,
-            scale,
-            *_layout(encoder, mean.device),
-            find_numbers(encoder, mean.device),
+            space,
+            _missable(encoder, mean.device),
             sides["normals"],
             sides.get("anomalies"),
         )
@@ -229,37 +238,37 @@ class Neighbours:
         cells without a value lie at the mean.
         """
         has_value = rows.observed & ~rows.outside
-        points = points_of(rows, self.counted)
-        points = _standardised(points, self.mean, self.scale) * has_value[:, self.owner]
+        points = self.space.place(rows) * has_value[:, self.space.owner]
         is_usual = ~rows.observed & self.missable
         without = torch.where(is_usual, side.typical, side.outside)
-        return torch.where(has_value, side.parts(points, self.owner, numbers), without)
+        return torch.where(has_value, side.parts(points, self.space.owner, numbers), without)
 
-    def _measured(self, normals: Rows, anomalies: Rows) -> "Neighbours":
-        """Measure what is typical of normals, how they spread, and what the anomalies tell."""
+    def _measured(self, normals: Rows) -> "Neighbours":
+        """Measure what is typical of normals, and how they spread."""
         has_value = normals.observed & ~normals.outside
         # Standardised, an input of two rows differs by a variance of 2.
-        n_axes = self.owner.bincount(minlength=len(self.missable)).double()
-        for number in self.counted:
-            n_axes[number.column] -= max(0, len(number.levels) - 1)
+        usual = 2 * self.space.n_axes * self.space.weight
         sides, logs = [], []
         for side, weight in self._sides():
             found = self._all_parts(normals, side, self.normals.numbers)
-            typical = _typical(found, has_value)
+            typical = typical_parts(found, has_value)
             parts = torch.where(has_value, found, typical)
-            outside = torch.maximum(parts.amax(0), 2 * n_axes) if weight > 0 else typical
+            outside = torch.maximum(parts.amax(0), usual) if weight > 0 else typical
             sides.append(replace(side, typical=typical, outside=outside))
             logs.append(sides[-1].log_ratio(parts))
         measured = replace(self, normals=sides[0])
         if self.anomalies is None:
             return replace(measured, spread=_spread(logs[0]))
         far, near = logs
-        odd = sides[0].log_ratio(measured._all_parts(anomalies, sides[0], None))
-        is_odd = np.repeat([False, True], [len(far), len(odd)])
-        alone = max(0.0, 2 * float(roc_auc_score(is_odd, torch.cat([far, odd]).cpu())) - 1)
-        lean = 1 + alone * _spread(far - near) / _spread(far)
+        lean = 1 + self.alone * _spread(far - near) / _spread(far)
         spread = _spread(lean * far - near)
-        return replace(measured, alone=alone, lean=lean, spread=spread, anomalies=sides[1])
+        return replace(measured, lean=lean, spread=spread, anomalies=sides[1])
+
+    def _alone(self, normals: Float[Tensor, "n d"], anomalies: Float[Tensor, "m d"]) -> float:
+        """Return how well distances from normals tell anomalies, from parts of both."""
+        distances = self.normals.log_ratio(torch.cat([normals, anomalies])).cpu()
+        is_odd = np.repeat([False, True], [len(normals), len(anomalies)])
+        return max(0.0, 2 * float(roc_auc_score(is_odd, distances)) - 1)
 
     def _all_parts(self, rows: Rows, side: Landmarks, numbers: Ints | None) -> Float[Tensor, "n d"]:
         """Return the columns' parts in the distances of many rows, some at a time."""
@@ -275,31 +284,6 @@ def _spread(logs: Float[Tensor, " n"]) -> float:
     return spread if spread > _LEAST_SPREAD else 1.0
 
 
-def _layout(
-    encoder: Encoder, device: torch.device | str
-) -> tuple[Int[Tensor, " i"], Bool[Tensor, " d"]]:
-    """Return the column of each input, and which columns miss cells on normal rows."""
-    found = torch.from_numpy(encoder.input_owner), torch.from_numpy(encoder.missable)
-    return found[0].to(device), found[1].to(device)
-
-
-def _standardised(
-    inputs: Float[Tensor, "n i"], mean: Float[Tensor, " i"], scale: Float[Tensor, " i"]
-) -> Float[Tensor, "n i"]:
-    return ((inputs - mean) / scale).clamp(-LIMIT, LIMIT)
-
-
-def _typical(parts: Float[Tensor, "n d"], has_value: Bool[Tensor, "n d"]) -> Float[Tensor, " d"]:
-    """Return the columns' mean parts, rescaled: the log of their sum is the mean log distance.
-
-    The distance of a row with missing cells has typical parts itself, hence the iteration.
-    """
-    least = LEAST / parts.shape[-1]
-    n_cells = has_value.sum(0).clamp_min(1)
-    mean = (torch.where(has_value, parts, 0).sum(0) / n_cells).clamp_min(least)
-    known = torch.where(has_value, parts, 0).sum(-1)
-    gaps = torch.where(has_value, 0, mean).sum(-1)
-    total, factor = mean.sum(), torch.ones_like(known[0])
-    for _ in range(_ITERATIONS):
-        factor = (known + factor * gaps).log().mean().exp() / total
-    return mean * factor
+def _missable(encoder: Encoder, device: torch.device | str) -> Bool[Tensor, " d"]:
+    """Return which columns miss cells on normal rows."""
+    return torch.from_numpy(encoder.missable).to(device)

@@ -1,16 +1,22 @@
-"""Rows as points, in which to measure distances and to place thresholds."""
+"""Rows as points, between which to measure distances and to place thresholds."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from fewlier.conditionals.joint import Rows
 from fewlier.table import Encoder
 from fewlier.table.columns import Kind
 from fewlier.table.encode import LOGGED
+
+LIMIT = 8.0
+"""Standard deviations from the mean beyond which an input lies no further away."""
+# An input that varies less is constant, and its differences count as they are.
+_CONSTANT = 1e-9
 
 
 class Number(NamedTuple):
@@ -62,3 +68,68 @@ def points_of(rows: Rows, numbers: tuple[Number, ...]) -> Float[Tensor, "n i"]:
         points[:, number.start : number.start + len(number.levels)] = 0
         points[:, number.start] = number.of(rows)
     return points
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Where rows lie: each input in standard deviations of normal rows, columns weighing as said.
+
+    Parameters
+    ----------
+    mean, scale : tensor (i,)
+        Of the inputs on normal rows.
+    weight : tensor (d,)
+        What a squared difference in each column counts, 1 on average.
+    owner : tensor (i,)
+        The column each input belongs to.
+    numbers : tuple of Number
+        The columns whose numbers networks do not read as they are.
+    """
+
+    mean: Float[Tensor, " i"]
+    scale: Float[Tensor, " i"]
+    weight: Float[Tensor, " d"]
+    owner: Int[Tensor, " i"]
+    numbers: tuple[Number, ...]
+
+    @classmethod
+    def of(cls, encoder: Encoder, normals: Rows) -> "Space":
+        """Take means and deviations from normal rows; columns weigh alike."""
+        device = normals.inputs.device
+        numbers = find_numbers(encoder, device)
+        inputs = points_of(normals, numbers).double().cpu().numpy()
+        scale = inputs.std(0)
+        scale[scale <= _CONSTANT] = 1.0
+        mean, scale = (
+            torch.from_numpy(part).to(device, torch.float32) for part in (inputs.mean(0), scale)
+        )
+        weight = torch.ones(encoder.n_columns, device=device)
+        return cls(mean, scale, weight, input_owner(encoder, device), numbers)
+
+    @property
+    def limit(self) -> Float[Tensor, " i"]:
+        """How far from the mean a row lies at most in each input."""
+        return LIMIT * self._stretch
+
+    @property
+    def n_axes(self) -> Float[Tensor, " d"]:
+        """How many inputs of each column differ between rows."""
+        n_axes = self.owner.bincount(minlength=len(self.weight)).double()
+        for number in self.numbers:
+            n_axes[number.column] -= max(0, len(number.levels) - 1)
+        return n_axes
+
+    def place(self, rows: Rows) -> Float[Tensor, "n i"]:
+        """Return where rows lie."""
+        inputs = points_of(rows, self.numbers)
+        return ((inputs - self.mean) / self.scale).clamp(-LIMIT, LIMIT) * self._stretch
+
+    @property
+    def _stretch(self) -> Float[Tensor, " i"]:
+        return self.weight.sqrt()[self.owner]
+
+
+def input_owner(encoder: Encoder, device: torch.device | str) -> Int[Tensor, " i"]:
+    """Return the column of each input."""
+    return torch.from_numpy(encoder.input_owner).to(device)

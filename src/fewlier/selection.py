@@ -1,5 +1,6 @@
 """Which members count, and how much."""
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -8,15 +9,18 @@ from scipy.special import softmax
 
 Selection = Literal["average", "best"]
 
-# Weights are softmax(SHARPNESS x criterion) over the better half of the members.
-SHARPNESS = 10.0
+# Weights are softmax(SHARPNESS x criterion) over the best quarter of the members.
+SHARPNESS, QUARTER = 10.0, 4
 # With fewer validation anomalies in a fold their criterion is luck, and all members weigh alike.
 ENOUGH_TO_RANK = 3
 # Passes that a member of an average scores with: members complement each other.
 N_PASSES = 2
-# Parts of an average score: the density has one (docs/METHOD.md). Trees count more the more labels
-# there are, half of what they have at most with six, and nothing with two.
-NEIGHBOURS, TREES, TOO_FEW_FOR_TREES = 2.0, 2.0, 2
+# Parts of an average score: the density has one (docs/METHOD.md), neighbours have at least as
+# much, and up to the second number more, the better the distance from normals tells anomalies.
+NEIGHBOURS, TELLING_NEIGHBOURS = 1.0, 9.0
+# Trees count more the more labels there are, half of what they have at most with six, and nothing
+# with two.
+TREES, TOO_FEW_FOR_TREES = 2.0, 2
 
 
 def best(
@@ -33,13 +37,13 @@ def best(
 
 
 def average(criteria: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Share the weight over the better half of the members, by softmax of their criteria.
+    """Share the weight over the best quarter of the members, by softmax of their criteria.
 
     With a handful of labels the best criterion is mostly luck; an average of good members ranks
-    better than the winner (docs/METHOD.md), and half of them costs half the scoring time.
+    better than the winner (docs/METHOD.md), and every further one costs time to score.
     """
     values = np.asarray(criteria, dtype=np.float64)
-    kept = np.argsort(-values, kind="stable")[: (len(values) + 1) // 2]
+    kept = np.argsort(-values, kind="stable")[: math.ceil(len(values) / QUARTER)]
     weights = np.zeros(len(values))
     weights[kept] = softmax(SHARPNESS * values[kept])
     return weights
@@ -63,7 +67,7 @@ def companions_shares(n_anomalies: int, alone: float) -> tuple[float, float]:
 
     `alone`, from 0 to 1, is how well the distance from normals tells labelled anomalies.
     """
-    near = NEIGHBOURS * (1 + alone)
+    near = NEIGHBOURS + TELLING_NEIGHBOURS * alone
     more = max(0, n_anomalies - TOO_FEW_FOR_TREES)
     trees = TREES * more / (more + 2 * TOO_FEW_FOR_TREES)
     total = 1 + near + trees
