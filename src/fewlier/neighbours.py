@@ -246,8 +246,9 @@ class Neighbours:
     def _measured(self, normals: Rows) -> "Neighbours":
         """Measure what is typical of normals, and how they spread."""
         has_value = normals.observed & ~normals.outside
-        # Standardised, an input of two rows differs by a variance of 2.
-        usual = 2 * self.space.n_axes * self.space.weight
+        # Standardised, an input of two rows differs by a variance of 2. What a column cannot hold
+        # is odd, however little labels say of the column.
+        usual = 2 * self.space.n_axes * self.space.weight.clamp_min(1)
         sides, logs = [], []
         for side, weight in self._sides():
             found = self._all_parts(normals, side, self.normals.numbers)
