@@ -109,7 +109,7 @@ def test_a_planted_corruption_is_the_first_reason(detector, column, value):
         first, *others = explanation.top(row, 4)
         (planted,) = (reason for reason in (first, *others) if reason.column == column)
         assert planted.value == value
-        assert planted.contribution > 0.25  # least in a column where labels tell nothing
+        assert planted.contribution > 1
         n_first += planted is first
     assert n_first >= 19  # one of the rows is as wide as none of the others
 
