@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from fewlier import neighbours as module
 from fewlier.conditionals.joint import Rows
+from fewlier.landmarks import LEAST
 from fewlier.neighbours import Neighbours, n_rows_at_most
 from fewlier.points import LIMIT
 from fewlier.selection import own_passes
@@ -71,7 +72,7 @@ def test_scores_are_those_of_scikit_learns_neighbours(n_odd):
 
     def half_log(points, references, k):
         distance, _ = NearestNeighbors(n_neighbors=k).fit(references).kneighbors(points)
-        return np.log((distance**2)[:, k == 6 :].mean(1) + 1e-6) / 2  # of six, one is the row
+        return np.log((distance**2)[:, k == 6 :].mean(1) + LEAST) / 2  # of six, one is the row
 
     odd, normals = space[0][:n_odd], space[0][n_odd:]
     own, new = half_log(normals, normals, 6), half_log(space[1], normals, 5)
@@ -107,6 +108,7 @@ def test_columns_weigh_by_how_far_labelled_anomalies_are_from_normals_next_to_th
     nearest = NearestNeighbors(n_neighbors=6).fit(normals)
     apart = [
         ((points[:, None] - normals[nearest.kneighbors(points)[1][:, own : own + 5]]) ** 2).mean(1)
+        + LEAST / 4
         for points, own in ((odd, 0), (normals, 1))
     ]
     typical = apart[1].mean(0) * np.exp(np.log(apart[1].sum(1)).mean()) / apart[1].sum(1).mean()
@@ -149,6 +151,53 @@ def test_numbers_lie_where_they_do_however_networks_read_them(kind):
         new = schema.match(Table.of(pd.DataFrame(fresh.astype(float), columns=names)))
         scores.append(neighbours.score(Rows.of(encoder.encode(new))))
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "usual", "odd"),
+    [
+        ("category", range(1, 9), [11, 14, 20]),  # integers of few values, read as codes
+        ("count", range(1, 9), [-1, -4, -9]),
+        ("positive", range(1, 9), [-0.5, -4, -9]),
+        ("binary", [2, 7], [9, 14, 20]),
+    ],
+)
+def test_a_number_that_a_column_cannot_hold_is_odder_the_further_away_it_is(kind, usual, odd):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.choice(usual, (N, 4)).astype(float), columns=[*"abcd"])
+    table = Table.of(frame)
+    schema = infer_schema(table, dict.fromkeys(frame, kind))
+    encoder = Encoder.fit(schema, schema.match(table))
+    rows = encoder.encode(schema.match(table))
+    for numbers in ((np.arange(N), np.arange(0)), (np.arange(N_ODD, N), np.arange(N_ODD))):
+        neighbours = Neighbours.of(encoder, rows, numbers)
+        new = pd.concat([frame.head(1)] * 4, ignore_index=True)
+        new.loc[1:, "b"] = odd
+        encoded = encoder.encode(schema.match(Table.of(new)))
+        assert encoded.outside.sum() == 3
+        found = Rows.of(encoded)
+        scores = neighbours.score(found)
+        assert (np.diff(scores) > 0).all()
+        contributions = neighbours.contributions(found)
+        np.testing.assert_allclose(contributions.sum(1), scores, atol=1e-9)
+        assert (contributions[1:].argmax(1) == 1).all()
+
+
+def test_a_column_that_labels_say_nothing_of_cannot_hide_an_impossible_number():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 9, (N, 3)).astype(float), columns=[*"abc"])
+    frame.loc[: N_ODD - 1, "a"] = 20.0
+    table = Table.of(frame)
+    schema = infer_schema(table, dict.fromkeys(frame, "count"))
+    encoder = Encoder.fit(schema, schema.match(table))
+    rows = encoder.encode(schema.match(table))
+    neighbours = Neighbours.of(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD)))
+    assert float(neighbours.space.weight[1]) < 0.5
+    new = frame.tail(1).assign(b=-1000.0)
+    parts = neighbours._parts(
+        Rows.of(encoder.encode(schema.match(Table.of(new)))), neighbours.normals, None
+    )
+    assert float(parts[0, 1]) > (LIMIT - 2) ** 2
 
 
 @pytest.mark.parametrize("kind", ["real", "positive", "count", "category"])
@@ -335,7 +384,7 @@ def test_members_take_their_own_passes_and_a_row_as_many_in_all():
         index = 2 * member.fold + (0, 10).index(member.lam)
         assert member.passes == own_passes(index, 5, "average")
         assert member.anchors.typical.shape == (2, 3)
-    assert fitted.model_.passes_per_row == 2 * len(fitted.model_.scoring)
+    assert fitted.model_.passes_per_row == 2 * len(fitted.model_.members)
 
 
 def test_rows_that_every_fold_holds_back_are_no_neighbours():
@@ -431,23 +480,11 @@ def test_tables_of_any_shape_are_fitted_saved_and_explained(change, n_labels, tm
     np.testing.assert_array_equal(loaded.anomaly_score(table), scores)
 
 
-def test_the_likeliest_member_says_what_was_expected_and_need_not_score(tmp_path):
+def test_a_member_that_knows_normals_has_a_share_and_says_what_was_expected():
     fitted = small(lambdas=(0, 1e4), max_epochs=20).fit(shops(), np.arange(N) < N_ODD)
     model = fitted.model_
-    *scoring, silent = model.members
-    assert (silent.weight, silent.lam) == (0, 0)
-    assert {member.lam for member in scoring} == {1e4}
-    assert model.likeliest is silent
-    assert model.passes_per_row == 2 * len(scoring)
-    loud = replace(model, members=model.scoring)
-    encoded = model.encode(Table.of(shops(50, seed=7)))
-    for what in ("score", "log_density", "density_parts"):
-        np.testing.assert_array_equal(getattr(model, what)(encoded), getattr(loud, what)(encoded))
-    cells = np.arange(50), np.zeros(50, dtype=int)
-    assert not torch.equal(*(one.outlook(encoded, *cells).quantiles for one in (model, loud)))
-    fitted.save(tmp_path / "m.fewlier")
-    loaded = type(fitted).load(tmp_path / "m.fewlier").model_
-    assert torch.equal(*(one.outlook(encoded, *cells).quantiles for one in (model, loaded)))
+    assert {(member.lam, member.weight) for member in model.members} == {(0, 0.125), (1e4, 0.375)}
+    assert model.likeliest.lam == 0
 
 
 def test_one_label_is_enough_to_find_its_like():
@@ -463,11 +500,11 @@ def test_one_label_is_enough_to_find_its_like():
     assert found > max(0.85, blind)
 
 
-@pytest.mark.parametrize(("n_labels", "n_kept"), [(1, 6), (4, 6), (5, 4), (6, 2)])
+@pytest.mark.parametrize(("n_labels", "n_kept"), [(1, 6), (4, 6), (5, 5), (6, 4)])
 def test_members_are_ranked_only_where_three_anomalies_are_held_back(n_labels, n_kept):
     lambdas = (0, 1, 10)
     fitted = small(max_epochs=1, lambdas=lambdas).fit(shops(), np.arange(N) < n_labels)
-    members = fitted.model_.scoring
+    members = fitted.model_.members
     assert len(members) == n_kept
     if n_kept == 2 * len(lambdas):
         assert {member.weight for member in members} == {1 / 6}

@@ -3,9 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.selection import SHARPNESS, average, best, equal
-
-criteria_lists = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=15)
+from fewlier.selection import average, best, spaced
 
 
 @pytest.mark.parametrize(
@@ -24,40 +22,45 @@ def test_the_best_member_takes_all(criteria, epochs, lambdas, winner):
     np.testing.assert_array_equal(weights, np.arange(len(criteria)) == winner)
 
 
-@given(criteria=criteria_lists)
-def test_an_average_keeps_the_best_quarter_and_sums_to_one(criteria):
-    weights = average(criteria)
-    n_kept = (len(criteria) + 3) // 4
-    kept = np.argsort(-np.array(criteria), kind="stable")[:n_kept]
+@given(
+    members=st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(0, 1e4)), min_size=1),
+    n_anomalies=st.integers(3, 10_000),
+)
+def test_an_average_is_of_the_best_and_of_the_smallest_lambda(members, n_anomalies):
+    criteria, lambdas = np.array(members).T
+    weights = average(criteria, lambdas, n_anomalies)
     assert weights.sum() == pytest.approx(1)
-    assert (weights >= 0).all()
-    assert set(np.flatnonzero(weights)) <= set(kept)
-    assert np.argmax(criteria) in np.flatnonzero(weights)
+    kept = np.flatnonzero(weights)
+    assert criteria.max() in criteria[kept]
+    assert lambdas.min() in lambdas[kept]
+    assert len(kept) <= 2
+    assert weights[criteria == criteria.max()].sum() >= n_anomalies / (n_anomalies + 2) - 1e-9
 
 
-def test_an_average_weighs_by_softmax():
-    weights = average([0.9, 0.1, 0.8, 0.2, 0.85])
-    expected = np.exp(SHARPNESS * np.array([0.9, -np.inf, -np.inf, -np.inf, 0.85]))
-    np.testing.assert_allclose(weights, expected / expected.sum())
+@pytest.mark.parametrize(
+    ("criteria", "lambdas", "expected"),
+    [
+        ([0.7, 0.9, 0.8], [0, 1, 10], [0.25, 0.75, 0]),
+        ([0.9, 0.7, 0.8], [0, 1, 10], [1, 0, 0]),
+        ([0.9, 0.8, 0.9], [100, 1, 10], [0, 0.25, 0.75]),  # the smaller lambda of the best
+        ([-np.inf, 0.5], [0, 1], [0.25, 0.75]),
+        ([-3.5], [100], [1]),
+    ],
+)
+def test_an_average_weighs_the_best_most(criteria, lambdas, expected):
+    np.testing.assert_allclose(average(criteria, lambdas, 6), expected)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 14])
-def test_an_average_of_members_alike_takes_a_quarter_of_them_alike(n):
-    n_kept = (n + 3) // 4
-    np.testing.assert_allclose(average([0.5] * n), (np.arange(n) < n_kept) / n_kept)
-
-
-@given(criteria=criteria_lists, shift=st.floats(-100, 100))
-def test_an_average_does_not_depend_on_where_criteria_start(criteria, shift):
-    rounded = np.round(criteria, 3)  # so that the shift neither makes nor breaks a tie
-    np.testing.assert_allclose(average(rounded + np.round(shift, 3)), average(rounded), atol=1e-8)
-
-
-def test_a_member_whose_criterion_is_minus_infinity_counts_for_nothing():
-    np.testing.assert_allclose(average([-np.inf, 0.5, -np.inf, -np.inf, -np.inf]), [0, 1, 0, 0, 0])
-
-
-@pytest.mark.parametrize("n", [1, 3])
-def test_members_that_nothing_tells_apart_weigh_the_same(n):
-    np.testing.assert_allclose(equal(n), 1 / n)
-    assert equal(n).shape == (n,)
+@pytest.mark.parametrize(
+    ("lambdas", "kept"),
+    [
+        ([0, 0.1, 1, 10, 100, 1e3, 1e4], [0, 10, 1e4]),
+        ([10, 0, 1], [0, 1, 10]),
+        ([5, 3], [3, 5]),
+        ([7], [7]),
+    ],
+)
+def test_members_that_nothing_tells_apart_are_spaced_and_weigh_the_same(lambdas, kept):
+    weights = spaced(lambdas)
+    assert sorted(np.array(lambdas)[weights > 0]) == kept
+    np.testing.assert_allclose(weights[weights > 0], 1 / len(kept))

@@ -118,7 +118,7 @@ def test_every_density_is_updated_and_stays_what_it_is(name, selection, tmp_path
     assert detector.model_.calibration.guarantee == guarantee
     assert {line.lam for line in detector.history_} == {0, 10}
     assert {m.lam for m in detector.model_.members} <= {0, 10}
-    assert len(detector.model_.scoring) == len([h for h in detector.history_ if h.weight])
+    assert len(detector.model_.members) == len([h for h in detector.history_ if h.weight])
     detector.save(tmp_path / "m.fewlier")
     scores = AnomalyDetector.load(tmp_path / "m.fewlier").anomaly_score(FRESH)
     np.testing.assert_array_equal(scores, detector.anomaly_score(FRESH))

@@ -66,11 +66,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         standard normal and is exact (needs ``fewlier[flow]``); "autoencoder" has reconstruction
         errors and no density.
     selection : {"average", "best"}
-        "average" averages members (every lambda, on two splits of the labels; the best quarter
-        where enough labels tell), and adds how near a row is to normal rows and to labelled
-        anomalies, and what trees grown on the labels say: the most accurate. "best" is the
-        paper's rule, the lambda and epoch of highest validation AUC, and its score is exactly
-        -log p(x) where the density is exact.
+        "average" averages members (of each of two splits of the labels, the lambda that ranks
+        best and the smallest, which knows normals best), and adds how near a row is to normal
+        rows and to labelled anomalies, and what trees grown on the labels say: the most accurate.
+        "best" is the paper's rule, the lambda and epoch of highest validation AUC, and its score
+        is exactly -log p(x) where the density is exact.
     unlabelled : {"robust", "normal"}
         What to make of rows without a label, all of them where y is None. "robust": anomalies may
         be hidden among them, so that those far less likely than the rest count less and less in

@@ -93,7 +93,7 @@ class Reference:
         return cls(tuple(edges), tuple(counts))
 
     def _count_column(self, rows: Encoded, d: int, n: int) -> Ints:
-        targets = rows.targets[:, d]
+        targets = np.where(rows.outside[:, d], 0, rows.targets[:, d])
         edges, missing = self.edges[d], n - 1
         bins = np.searchsorted(edges, targets) if len(edges) else targets.astype(np.int64)
         bins = np.clip(bins, 0, missing - 2)  # a column that never had a value has one bin for all

@@ -34,8 +34,8 @@ from fewlier.selection import (
     Selection,
     average,
     best,
-    equal,
     own_passes,
+    spaced,
 )
 from fewlier.table import Encoded, Encoder
 from fewlier.training import (
@@ -257,12 +257,8 @@ def _model(
     weights: npt.NDArray[np.float64],
     recipe: Recipe,
 ) -> FittedModel:
-    """Put the members that weigh something together, with companions, and calibrate them.
-
-    Those of an average need not know much about normal rows: the likeliest of all says what was
-    expected, even if it takes no part in the score.
-    """
-    members = [
+    """Put the members that weigh something together, with companions, and calibrate them."""
+    members = tuple(
         FittedMember(
             float(weight),
             c.member.lam,
@@ -274,15 +270,11 @@ def _model(
             c.scale if recipe.selection == "average" else 1.0,
         )
         for c, weight in zip(candidates, weights, strict=True)
-    ]
-    scoring = tuple(member for member in members if member.weight > 0)
+        if weight > 0
+    )
     uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
-    model = FittedModel(plan.encoder, density, scoring, recipe.selection, uncalibrated)
-    if recipe.selection == "best":
-        return calibrated(plan, model)
-    model = calibrated(plan, with_companions(plan, model))
-    likeliest = replace(model, members=tuple(members)).likeliest
-    return model if likeliest.weight else replace(model, members=(*scoring, likeliest))
+    model = FittedModel(plan.encoder, density, members, recipe.selection, uncalibrated)
+    return calibrated(plan, model if recipe.selection == "best" else with_companions(plan, model))
 
 
 def _judged(
@@ -344,17 +336,18 @@ def _distrusted(log_p: Float[Tensor, "1 n"]) -> float:
 
 def _weights(candidates: list[_Candidate], recipe: Recipe) -> npt.NDArray[np.float64]:
     """Weigh the members; with `average`, folds count alike, because their labels differ."""
-    values = np.array([c.criterion for c in candidates])
+    values, lambdas = np.array([(c.criterion, c.member.lam) for c in candidates]).T
     if recipe.selection == "best":
-        epochs = [c.trained.best_epoch for c in candidates]
-        return best(values, epochs, [c.member.lam for c in candidates])
+        return best(values, [c.trained.best_epoch for c in candidates], lambdas)
     folds = np.array([c.fold for c in candidates])
     weights = np.zeros(len(values))
     for fold in np.unique(folds):
         members = np.flatnonzero(folds == fold)
-        n_held_back = len(candidates[members[0]].member.validation_anomalies)
-        ranked = n_held_back >= ENOUGH_TO_RANK
-        weights[members] = average(values[members]) if ranked else equal(len(members))
+        one, own = candidates[members[0]].member, lambdas[members]
+        n_held_back = len(one.validation_anomalies)
+        n_anomalies = len(one.anomalies) + n_held_back
+        is_ranked = n_held_back >= ENOUGH_TO_RANK
+        weights[members] = average(values[members], own, n_anomalies) if is_ranked else spaced(own)
     return weights / len(np.unique(folds))
 
 

@@ -9,8 +9,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-LEAST = 1e-6
-"""Added to a mean squared distance, so that a row met before has a logarithm."""
+LEAST = 1e-4
+"""Added to a mean squared distance, in squared standard deviations.
+
+A row met before has a logarithm so; and where most are, as in tables of a few integers, a row that
+is a little off is not as odd as one that is far away.
+"""
 # Nearest rows are looked for with the rounding errors of a product; among twice as many, exactly.
 _MARGIN = 2
 # Rounds until what is typical of gaps and of rows agree.

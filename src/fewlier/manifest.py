@@ -203,13 +203,11 @@ def _check_density(record: object) -> None:
 def _check_members(members: object, selection: str) -> None:
     require(isinstance(members, list) and len(members) > 0, "it has no list of members.")
     total = 0.0
-    for index, record in enumerate(members if isinstance(members, list) else ()):
+    for record in members if isinstance(members, list) else ():
         names = ("weight", "lam", "fold", "scale", "passes")
         weight, lam, fold, scale, passes = fields_of(record, "a member", names)
         require(is_finite_float(lam) and lam >= 0, "the lambda of a member is no number >= 0.")
-        # One that only says what was expected weighs nothing.
-        is_silent = selection == "average" and index > 0 and weight == 0.0
-        require(_is_positive(weight) or is_silent, "the weight of a member is not positive.")
+        require(_is_positive(weight), "the weight of a member is not positive.")
         require(_is_int(fold, 0), "the fold of a member is no integer >= 0.")
         require(_is_positive(scale), "the scale of a member is not positive.")
         require(_is_passes(passes), "the passes of a member are no ascending numbers.")

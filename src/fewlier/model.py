@@ -20,7 +20,7 @@ from fewlier.errors import UserError
 from fewlier.forest import Forest
 from fewlier.neighbours import Neighbours
 from fewlier.nn import denormals_as_zero
-from fewlier.points import Number, find_numbers, points_of
+from fewlier.points import Numbers
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Table
 from fewlier.training import Parameters
@@ -41,8 +41,7 @@ class FittedMember:
     Parameters
     ----------
     weight : float
-        Its share in the ensemble; shares sum to one. A member of share 0 takes no part in the
-        score, and says what was expected of cells.
+        Its share in the ensemble; shares sum to one.
     lam : float
         Weight of the ranking term it was trained with.
     fold : int
@@ -163,12 +162,7 @@ class FittedModel:
     @property
     def passes_per_row(self) -> int:
         """Network evaluations that scoring one row takes."""
-        return sum(len(member.passes) for member in self.scoring)
-
-    @property
-    def scoring(self) -> tuple[FittedMember, ...]:
-        """The members that have a share in the score."""
-        return tuple(member for member in self.members if member.weight > 0)
+        return sum(len(member.passes) for member in self.members)
 
     @property
     def likeliest(self) -> FittedMember:
@@ -249,11 +243,11 @@ class FittedModel:
     def features(self, rows: Rows, density: Floats) -> Float[Tensor, "n f"]:
         """Return what a forest reads: rows as points, and what the density says of each column."""
         said = torch.from_numpy(density[:, : self.encoder.n_columns]).to(rows.inputs)
-        return torch.cat([points_of(rows, self._numbers), said], 1)
+        return torch.cat([self._numbers.points(rows), said], 1)
 
     @cached_property
-    def _numbers(self) -> tuple[Number, ...]:
-        return find_numbers(self.encoder, self.device)
+    def _numbers(self) -> Numbers:
+        return Numbers.of(self.encoder, self.device)
 
     def outlook(self, encoded: Encoded, rows: Ints, columns: Ints) -> Outlook:
         """Return what was expected of m cells, given by the numbers of their rows and columns.
@@ -287,13 +281,13 @@ class FittedModel:
                 f"score_samples must have a density; got a {self.density.unit}, which is none: its "
                 "exponential does not integrate to one. Use anomaly_score, or another 'density'."
             )
-        log_weight = torch.tensor([m.weight for m in self.scoring], dtype=torch.float64).log()
+        log_weight = torch.tensor([m.weight for m in self.members], dtype=torch.float64).log()
         parts = [np.empty(0)]
         for rows, start, stop in self._chunks(encoded):
             log_p = torch.stack(
                 [
                     mean_over_passes(self._terms(member, rows).double().sum(-1).T).cpu()
-                    for member in self.scoring
+                    for member in self.members
                 ],
                 -1,
             )
@@ -319,7 +313,7 @@ class FittedModel:
 
     def _factors(self, folds: Sequence[int] | None) -> list[tuple[FittedMember, float]]:
         """Return the members of some folds, or all, with what a nat of each adds to their score."""
-        members = [m for m in self.scoring if folds is None or m.fold in folds]
+        members = [m for m in self.members if folds is None or m.fold in folds]
         total = sum(member.weight for member in members)
         return [(member, member.weight / member.scale / total) for member in members]
 

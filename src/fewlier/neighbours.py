@@ -25,7 +25,7 @@ from fewlier.landmarks import (
     typical_parts,
 )
 from fewlier.manifest import MAX_NEIGHBOURS
-from fewlier.points import Space, find_numbers, input_owner
+from fewlier.points import Numbers, Space, input_owner
 from fewlier.table import Encoded, Encoder
 
 N_NORMALS, N_ANOMALIES = 5, 2
@@ -176,7 +176,7 @@ class Neighbours:
         if record is None:
             return None
         mean, scale, weight = (tensors[f"neighbours.{name}"] for name in _OF_SPACE)
-        owner, numbers = input_owner(encoder, mean.device), find_numbers(encoder, mean.device)
+        owner, numbers = input_owner(encoder, mean.device), Numbers.of(encoder, mean.device)
         space = Space(mean, scale, weight, owner, numbers)
         sides = {
             name: Landmarks(
@@ -234,14 +234,21 @@ class Neighbours:
     def _parts(self, rows: Rows, side: Landmarks, numbers: Ints | None) -> Float[Tensor, "n d"]:
         """Return the columns' parts in the distance; missing cells cost what is typical.
 
-        Missing where no normal row misses one, a cell is outside the domain. To find neighbours,
-        cells without a value lie at the mean.
+        Missing where no normal row misses one, a cell is outside the domain. A number outside it
+        is at least as far from normals as others outside are, and further where it lies further;
+        of anomalies it says nothing. To find neighbours, other cells without a value lie at the
+        mean.
         """
         has_value = rows.observed & ~rows.outside
-        points = self.space.place(rows) * has_value[:, self.space.owner]
+        is_beyond = rows.outside & self.space.is_number
+        points = self.space.place(rows) * (has_value | is_beyond)[:, self.space.owner]
+        found = side.parts(points, self.space.owner, numbers)
         is_usual = ~rows.observed & self.missable
         without = torch.where(is_usual, side.typical, side.outside)
-        return torch.where(has_value, side.parts(points, self.space.owner, numbers), without)
+        if side is self.normals:
+            unweighed = found / self.space.weight.clamp_max(1)
+            without = torch.where(is_beyond, without.maximum(unweighed), without)
+        return torch.where(has_value, found, without)
 
     def _measured(self, normals: Rows) -> "Neighbours":
         """Measure what is typical of normals, and how they spread."""

@@ -1,73 +1,98 @@
 """Rows as points, between which to measure distances and to place thresholds."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from fewlier.conditionals.joint import Rows
 from fewlier.table import Encoder
-from fewlier.table.columns import Kind
+from fewlier.table.columns import Column, Kind
 from fewlier.table.encode import LOGGED
 
 LIMIT = 8.0
 """Standard deviations from the mean beyond which an input lies no further away."""
 # An input that varies less is constant, and its differences count as they are.
 _CONSTANT = 1e-9
+_READ = (*LOGGED, Kind.BINARY)
 
 
-class Number(NamedTuple):
-    """A column of numbers that networks read as codes or as logarithms, from input `start` on.
+@final
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The m columns of numbers that networks read as codes, as logarithms, or as one of two.
 
-    Of categories one is as far from another as from any; of counts 3 is nearer to 4 than to 9.
-    `levels` are what the codes stand for, none where there are no codes; `unit` is the mean of a
-    column without codes, so that numbers are of order 1 in any unit of the user's; `fill` is where
-    a cell without a value lies.
+    Of categories one is as far from another as from any; of counts 3 is nearer to 4 than to 9. And
+    a number that its column's distribution gives no probability is a number still: beside counts
+    from 0 to 9, 1000 is further away than 11.
+
+    Parameters
+    ----------
+    column, start : tensor (m,)
+        Which columns, and the first input of each.
+    spare : tensor (s,)
+        The further inputs of those that have codes.
+    levels : tensor (m, c)
+        What their codes stand for; NaN where there is none.
+    unit : tensor (m,)
+        The mean of a column that is read as logarithms, so that numbers are of order 1 in any unit
+        of the user's; else 1.
+    fill : tensor (m,)
+        Where a missing cell lies.
     """
 
-    column: int
-    start: int
-    levels: Float[Tensor, " c"]
-    unit: float
-    fill: float
+    column: Int[Tensor, " m"]
+    start: Int[Tensor, " m"]
+    spare: Int[Tensor, " s"]
+    levels: Float[Tensor, "m c"]
+    unit: Float[Tensor, " m"]
+    fill: Float[Tensor, " m"]
 
-    def of(self, rows: Rows) -> Float[Tensor, " n"]:
-        """Return the numbers of rows."""
+    @classmethod
+    def of(cls, encoder: Encoder, device: torch.device | str) -> "Numbers":
+        """Find the columns of numbers that networks do not read as they are."""
+        owner, schema = encoder.input_owner, encoder.schema.columns
+        found = [
+            d for d, column in enumerate(schema) if _is_coded(column) or column.coding in _READ
+        ]
+        start = np.searchsorted(owner[: np.maximum(encoder.n_levels, 1).sum()], found)
+        levels = np.full((len(found), max(1, encoder.n_levels.max())), np.nan)
+        spare: list[int] = []
+        unit, fill = [], []
+        for m, d in enumerate(found):
+            n_codes, stats = encoder.n_levels[d], encoder.stats[d]
+            # The rarer levels share the last code, which stands for the first of them.
+            levels[m, :n_codes] = [float(level) for level in schema[d].levels[:n_codes]]
+            spare += range(start[m] + 1, start[m] + n_codes)
+            unit.append(stats.unit)
+            # A file may say what no table can have: the mean of numbers in its own units is 1.
+            mean = np.clip(stats.mean_target / stats.unit, 0, 1)
+            fill.append(levels[m, :n_codes].mean() if n_codes else mean)
+        indices = (torch.tensor(part, dtype=torch.int64) for part in (found, start, spare))
+        values = (torch.tensor(part, dtype=torch.float32) for part in (levels, unit, fill))
+        return cls(*(part.to(device) for part in (*indices, *values)))
+
+    def points(self, rows: Rows) -> Float[Tensor, "n i"]:
+        """Return what networks read, but in place of codes or logarithms the number, then zeros."""
+        if not len(self.column):
+            return rows.inputs
+        points = rows.inputs.clone()
+        points[:, self.spare] = 0
+        points[:, self.start] = self._read(rows)
+        return points
+
+    def _read(self, rows: Rows) -> Float[Tensor, "n m"]:
+        """Return the numbers of rows, also those outside their column's domain."""
         targets = rows.targets[:, self.column]
-        numbers = self.levels[targets.long()] if len(self.levels) else targets / self.unit
-        has_value = rows.observed[:, self.column] & ~rows.outside[:, self.column]
-        return torch.where(has_value, numbers, self.fill)
-
-
-def find_numbers(encoder: Encoder, device: torch.device | str) -> tuple[Number, ...]:
-    """Find the columns of numbers that networks do not read as they are."""
-    found = []
-    for d, (column, stats) in enumerate(zip(encoder.schema.columns, encoder.stats, strict=True)):
-        is_coded = column.kind is Kind.COUNT and column.coding is Kind.CATEGORY
-        if not is_coded and column.coding not in LOGGED:
-            continue
-        start = int(np.flatnonzero(encoder.input_owner == d)[0])
-        # The rarer levels share the last code, which stands for the first of them.
-        levels = torch.tensor([float(x) for x in column.levels[: encoder.n_levels[d]]])
-        unit = 1.0 if is_coded else stats.unit
-        # A file may say what no table can have: the mean in units of the mean is 1, or 0 of zeros.
-        fill = float(levels.mean()) if is_coded else float(np.clip(stats.mean_target / unit, 0, 1))
-        found.append(Number(d, start, levels.to(device), unit, fill))
-    return tuple(found)
-
-
-def points_of(rows: Rows, numbers: tuple[Number, ...]) -> Float[Tensor, "n i"]:
-    """Return what networks read, but in place of codes and logarithms the number, then zeros."""
-    if not numbers:
-        return rows.inputs
-    points = rows.inputs.clone()
-    for number in numbers:
-        points[:, number.start : number.start + len(number.levels)] = 0
-        points[:, number.start] = number.of(rows)
-    return points
+        is_inside = ~rows.outside[:, self.column]
+        codes = torch.where(is_inside, targets, 0).long().clamp(0, self.levels.shape[1] - 1)
+        levels = self.levels[torch.arange(len(self.column), device=codes.device), codes]
+        is_code = is_inside & ~self.levels[:, 0].isnan()
+        numbers = torch.where(is_code, levels, targets / self.unit)
+        return torch.where(rows.observed[:, self.column], numbers, self.fill)
 
 
 @final
@@ -83,7 +108,7 @@ class Space:
         What a squared difference in each column counts, 1 on average.
     owner : tensor (i,)
         The column each input belongs to.
-    numbers : tuple of Number
+    numbers : Numbers
         The columns whose numbers networks do not read as they are.
     """
 
@@ -91,14 +116,14 @@ class Space:
     scale: Float[Tensor, " i"]
     weight: Float[Tensor, " d"]
     owner: Int[Tensor, " i"]
-    numbers: tuple[Number, ...]
+    numbers: Numbers
 
     @classmethod
     def of(cls, encoder: Encoder, normals: Rows) -> "Space":
         """Take means and deviations from normal rows; columns weigh alike."""
         device = normals.inputs.device
-        numbers = find_numbers(encoder, device)
-        inputs = points_of(normals, numbers).double().cpu().numpy()
+        numbers = Numbers.of(encoder, device)
+        inputs = numbers.points(normals).double().cpu().numpy()
         scale = inputs.std(0)
         scale[scale <= _CONSTANT] = 1.0
         mean, scale = (
@@ -115,14 +140,22 @@ class Space:
     @property
     def n_axes(self) -> Float[Tensor, " d"]:
         """How many inputs of each column differ between rows."""
-        n_axes = self.owner.bincount(minlength=len(self.weight)).double()
-        for number in self.numbers:
-            n_axes[number.column] -= max(0, len(number.levels) - 1)
-        return n_axes
+        n_inputs, n_spare = (
+            owner.bincount(minlength=len(self.weight))
+            for owner in (self.owner, self.owner[self.numbers.spare])
+        )
+        return (n_inputs - n_spare).double()
+
+    @property
+    def is_number(self) -> Bool[Tensor, " d"]:
+        """Which columns hold numbers that lie somewhere even outside the column's domain."""
+        is_number = torch.zeros_like(self.weight, dtype=torch.bool)
+        is_number[self.numbers.column] = True
+        return is_number
 
     def place(self, rows: Rows) -> Float[Tensor, "n i"]:
         """Return where rows lie."""
-        inputs = points_of(rows, self.numbers)
+        inputs = self.numbers.points(rows)
         return ((inputs - self.mean) / self.scale).clamp(-LIMIT, LIMIT) * self._stretch
 
     @property
@@ -133,3 +166,7 @@ class Space:
 def input_owner(encoder: Encoder, device: torch.device | str) -> Int[Tensor, " i"]:
     """Return the column of each input."""
     return torch.from_numpy(encoder.input_owner).to(device)
+
+
+def _is_coded(column: Column) -> bool:
+    return column.kind is Kind.COUNT and column.coding is Kind.CATEGORY

@@ -1,18 +1,18 @@
 """Which members count, and how much."""
 
-import math
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
 
 Selection = Literal["average", "best"]
 
-# Weights are softmax(SHARPNESS x criterion) over the best quarter of the members.
-SHARPNESS, QUARTER = 10.0, 4
-# With fewer validation anomalies in a fold their criterion is luck, and all members weigh alike.
-ENOUGH_TO_RANK = 3
+# In an average the member that ranks best counts for the labels there are, the one of the smallest
+# lambda for so many: the fewer labels, the more kinds of anomalies have none.
+UNLABELLED_KINDS = 2
+# With fewer validation anomalies in a fold their criterion is luck, and so many members of it,
+# from the smallest lambda to the largest, weigh alike.
+ENOUGH_TO_RANK, N_UNRANKED = 3, 3
 # Passes that a member of an average scores with: members complement each other.
 N_PASSES = 2
 # Parts of an average score: the density has one (docs/METHOD.md), neighbours have at least as
@@ -36,22 +36,30 @@ def best(
     return weights
 
 
-def average(criteria: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Share the weight over the best quarter of the members, by softmax of their criteria.
+def average(
+    criteria: npt.ArrayLike, lambdas: npt.ArrayLike, n_anomalies: int
+) -> npt.NDArray[np.float64]:
+    """Share the weight between the highest criterion, n / (n + 2), and the smallest lambda.
 
-    With a handful of labels the best criterion is mostly luck; an average of good members ranks
-    better than the winner (docs/METHOD.md), and every further one costs time to score.
+    The one tells the n labelled anomalies and their like; the other knows normals, whatever an
+    anomaly is like (docs/METHOD.md). Ties go to the smaller lambda.
     """
-    values = np.asarray(criteria, dtype=np.float64)
-    kept = np.argsort(-values, kind="stable")[: math.ceil(len(values) / QUARTER)]
-    weights = np.zeros(len(values))
-    weights[kept] = softmax(SHARPNESS * values[kept])
+    by_criterion = np.lexsort((np.asarray(lambdas), -np.asarray(criteria)))
+    weights = np.zeros(len(by_criterion))
+    weights[by_criterion[0]] += n_anomalies
+    weights[np.argmin(lambdas)] += UNLABELLED_KINDS
+    weights /= n_anomalies + UNLABELLED_KINDS
     return weights
 
 
-def equal(n_members: int) -> npt.NDArray[np.float64]:
-    """Weigh all members alike: where hardly an anomaly is held back, nothing tells them apart."""
-    return np.full(n_members, 1 / n_members)
+def spaced(lambdas: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Weigh members from the smallest lambda to the largest alike: nothing tells them apart."""
+    order = np.argsort(lambdas, kind="stable")
+    places = np.linspace(0, len(order) - 1, N_UNRANKED).round().astype(np.int64)
+    kept = order[np.unique(places)]
+    weights = np.zeros(len(order))
+    weights[kept] = 1 / len(kept)
+    return weights
 
 
 def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, ...]:

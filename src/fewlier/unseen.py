@@ -58,7 +58,7 @@ def _untrained(plan: Plan, model: FittedModel, rows: IntArray) -> list[npt.NDArr
 
 def _kept(model: FittedModel) -> list[int]:
     """Return the folds that have a member in the score."""
-    return sorted({member.fold for member in model.scoring})
+    return sorted({member.fold for member in model.members})
 
 
 def _held_back_anomaly_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:

@@ -117,7 +117,7 @@ def test_a_range_beyond_float64_is_encoded():
 
 def test_a_third_value_of_a_binary_is_outside():
     encoded = one_column([2, 7, 7, 7], "binary", [2, 7, 3, NAN])
-    assert encoded.targets[:, 0].tolist() == [0, 1, 0, 0]
+    np.testing.assert_allclose(encoded.targets[:, 0], [0, 1, 0.2, 0])
     assert encoded.outside[:, 0].tolist() == [False, False, True, False]
     assert encoded.observed[:, 0].tolist() == [True, True, True, False]
     assert encoded.inputs[:, 0].tolist() == [0, 1, 0.75, 0.75]
@@ -134,13 +134,13 @@ def test_counts_are_scored_raw_and_read_as_scaled_logarithms():
 def test_negative_and_fractional_counts_are_outside():
     encoded = one_column([0, 1, 2], "count", [-1, 0.5, 1])
     assert encoded.outside[:, 0].tolist() == [True, True, False]
-    assert encoded.targets[:, 0].tolist() == [0, 0, 1]
+    assert encoded.targets[:, 0].tolist() == [-1, 0.5, 1]  # no conditional scores the first two
     assert np.isfinite(encoded.inputs).all()
 
 
 def test_positive_values_are_scored_raw_within_float32():
     encoded = one_column([0, 0.5, 3, 1], "positive", [0, 0.5, 1e300, 1e-300, -1])
-    assert encoded.targets[:, 0].tolist() == [0, 0.5, np.float32(1e30), 0, 0]
+    assert encoded.targets[:, 0].tolist() == [0, 0.5, np.float32(1e30), 0, -1]
     assert encoded.outside[:, 0].tolist() == [False] * 4 + [True]
     assert np.isfinite(encoded.inputs).all()
 
@@ -173,7 +173,7 @@ def test_a_count_coded_as_category_is_looked_up_as_a_number():
     encoder, _ = fitted(pd.DataFrame({"x": [0, 1, 2, 1]}), {"x": "category"})
     encoded = encode(encoder, pd.DataFrame({"x": [1.0, 2, 9]}))
     assert encoder.n_levels.tolist() == [3]
-    assert encoded.targets[:, 0].tolist() == [0, 2, 0]
+    assert encoded.targets[:, 0].tolist() == [0, 2, 9]
     assert encoded.outside[:, 0].tolist() == [False, False, True]
 
 

@@ -221,8 +221,9 @@ class Joint(nn.Module):
     def terms(self, phi: Float[Tensor, "*n p"], rows: Rows) -> Terms:
         """Return log p of every cell in the user's units, given its parameters."""
         *blocks, missing = phi.split(self.blocks, -1)
+        targets = rows.targets.masked_fill(rows.outside, 0)  # numbers that none can score
         parts = [
-            group.log_prob(block, rows.targets[..., group.columns])
+            group.log_prob(block, targets[..., group.columns])
             for group, block in zip(self.groups, blocks, strict=True)
         ]
         value = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., self.restore]

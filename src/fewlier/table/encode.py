@@ -33,7 +33,8 @@ class Encoded:
     inputs : array of float32, shape (n, n_inputs)
         What a network reads; all within [-1, 2].
     targets : array of float32, shape (n, D)
-        What the conditionals score; 0 where a cell is missing or outside its domain.
+        What the conditionals score; 0 where a cell is missing. Outside its domain, a number is
+        what it is, and what is none is 0: conditionals do not score it.
     observed : array of bool, shape (n, D)
         Cells that are not missing.
     outside : array of bool, shape (n, D)
@@ -216,7 +217,8 @@ class Encoder:
             targets, numeric_inputs = _targets_and_inputs(column.coding, stats, values)
             encoded.observed[:, d] = ~missing(cells)
             encoded.outside[:, d] = encoded.observed[:, d] & ~known
-            encoded.targets[:, d] = np.where(known, targets, 0.0)
+            beyond = np.where(encoded.outside[:, d], _beyond(column, cells), 0.0)
+            encoded.targets[:, d] = np.where(known, targets, beyond)
             if column.coding is Kind.CATEGORY:
                 inputs[d][known, targets[known].astype(np.int64)] = 1.0
             else:
@@ -303,6 +305,17 @@ def _bounded(coding: Kind, values: Floats) -> Floats:
             return np.minimum(values, MAX_LEVELS - 1)
         case _:
             return values
+
+
+def _beyond(column: Column, cells: Cells) -> Floats | float:
+    """Return cells as numbers, though their coding cannot score them: in the user's units.
+
+    But those of a binary count from its low value in steps to its high one, as its targets do.
+    """
+    if column.kind is Kind.CATEGORY:
+        return 0.0
+    low, high = map(float, column.levels) if column.coding is Kind.BINARY else (0.0, 1.0)
+    return np.clip((cells - low) / (high - low), -_MAX_POSITIVE, _MAX_POSITIVE)
 
 
 def _compressed(scaled: Floats) -> Floats:
