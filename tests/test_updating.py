@@ -174,6 +174,19 @@ def test_updates_in_a_row_count_their_rows_and_note_the_last(fraud):
     assert found.threshold == detector.threshold_
 
 
+@pytest.mark.parametrize(
+    "moved", [{"contamination": 0.2}, {"false_alarm_rate": 0.4}, {"cost_miss": 9, "cost_alarm": 1}]
+)
+def test_an_update_says_that_it_moves_a_threshold_back(fraud, tmp_path, moved):
+    detector = AnomalyDetector.load(fraud)
+    assert not any("moved" in note for note in detector.update(*more()).summary_.notes)
+    rule = detector.set_threshold(**moved).summary_.rule
+    detector.save(tmp_path / "moved.fewlier")
+    found = AnomalyDetector.load(tmp_path / "moved.fewlier").update(*more()).summary_
+    assert f"The threshold had been moved ({rule}); move it again." in found.notes
+    assert found.rule.startswith("false-alarm rate")
+
+
 def test_progress_is_told_and_few_epochs_are_enough(fraud, monkeypatch):
     monkeypatch.setattr(updating, "MAX_EPOCHS", 4)
     told = []

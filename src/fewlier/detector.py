@@ -504,7 +504,11 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     before = detector.summary_
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
-    facts = detector.model_, detector.history_, labels, seconds, plan.notes
+    by_rate = model.calibration.at_false_alarm_rate(detector.false_alarm_rate)
+    notes = plan.notes
+    if model.calibration.threshold != by_rate.threshold:
+        notes += (f"The threshold had been moved ({before.rule}); move it again.",)
+    facts = detector.model_, detector.history_, labels, seconds, notes
     detector.summary_ = summarise(*facts, first_epoch=0).after(before)
 
 
