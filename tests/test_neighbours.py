@@ -16,7 +16,7 @@ from fewlier import neighbours as module
 from fewlier.conditionals.joint import Rows
 from fewlier.landmarks import LEAST
 from fewlier.neighbours import Neighbours, n_rows_at_most
-from fewlier.points import LIMIT
+from fewlier.points import LIMIT, Space
 from fewlier.selection import own_passes
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.unseen import out_of_fold_scores
@@ -160,6 +160,7 @@ def test_numbers_lie_where_they_do_however_networks_read_them(kind):
         ("count", range(1, 9), [-1, -4, -9]),
         ("positive", range(1, 9), [-0.5, -4, -9]),
         ("binary", [2, 7], [9, 14, 20]),
+        ("category", [2, 7], [9, 14, 20]),
     ],
 )
 def test_a_number_that_a_column_cannot_hold_is_odder_the_further_away_it_is(kind, usual, odd):
@@ -181,6 +182,49 @@ def test_a_number_that_a_column_cannot_hold_is_odder_the_further_away_it_is(kind
         contributions = neighbours.contributions(found)
         np.testing.assert_allclose(contributions.sum(1), scores, atol=1e-9)
         assert (contributions[1:].argmax(1) == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["category", "count", "positive", "binary"])
+def test_normals_that_a_column_cannot_hold_do_not_widen_it(kind):
+    rng = np.random.default_rng(0)
+    usual = [0, 1] if kind == "binary" else range(1, 9)
+    frame = pd.DataFrame(1e-20 ** (kind == "positive") * rng.choice(usual, (N, 2)), columns=[*"ab"])
+    table = Table.of(frame)
+    schema = infer_schema(table, dict.fromkeys(frame, kind))
+    encoder = Encoder.fit(schema, schema.match(table))
+    frame.loc[:1, "a"] = [-1e300, -1e6]
+    rows = encoder.encode(schema.match(Table.of(frame)))
+    numbers = np.arange(N), np.arange(0)
+    spaces = [
+        Neighbours.of(encoder, rows.take(np.arange(n, N)), (numbers[0][n:] - n, numbers[1])).space
+        for n in (0, 2)
+    ]
+    np.testing.assert_allclose(spaces[0].scale, spaces[1].scale, rtol=0.02)
+    np.testing.assert_allclose(
+        spaces[0].mean, spaces[1].mean, atol=0.02 * float(spaces[1].scale[0])
+    )
+    neighbours = Neighbours.of(encoder, rows, numbers)
+    assert np.isfinite(neighbours.score(Rows.of(rows))).all()
+    assert torch.isfinite(Space.of(encoder, Rows.of(rows)).numbers.points(Rows.of(rows))).all()
+
+
+def test_levels_that_anomalies_alone_have_do_not_move_gaps():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"stars": rng.integers(0, 9, N) * 1.0, "x": rng.normal(size=N)})
+    gaps = frame.mask(rng.random(frame.shape) < 0.1)
+    spaces = []
+    for far in (8.0, 1e6):
+        gaps.loc[: N_ODD - 1, "stars"] = far
+        table = Table.of(gaps)
+        schema = infer_schema(table, {"stars": "category", "x": "real"})
+        encoder = Encoder.fit(schema, schema.match(table))
+        spaces.append(
+            Space.of(
+                encoder, Rows.of(encoder.encode(schema.match(table)).take(np.arange(N_ODD, N)))
+            )
+        )
+    one, other = ((float(space.mean[0]), float(space.scale[0])) for space in spaces)
+    np.testing.assert_allclose(one, other, rtol=0.1)
 
 
 def test_a_column_that_labels_say_nothing_of_cannot_hide_an_impossible_number():

@@ -34,7 +34,7 @@ def with_companions(plan: Plan, model: FittedModel) -> FittedModel:
         numbers = np.sort(np.concatenate(rows))
         is_anomaly = np.isin(numbers, anomalies)
         features = model.features(
-            Rows.of(plan.encoded.take(numbers), model.device),
+            Rows.of(plan.encoded.take(numbers), model.device).inside,
             out_of_fold_parts(plan, model, numbers),
         )
         owner = feature_owner(plan.encoder, model.device)

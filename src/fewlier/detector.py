@@ -67,8 +67,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         errors and no density.
     selection : {"average", "best"}
         "average" averages members (of each of two splits of the labels, the lambda that ranks
-        best and the smallest, which knows normals best), and adds how near a row is to normal
-        rows and to labelled anomalies, and what trees grown on the labels say: the most accurate.
+        best and the smallest, which knows normals best; three lambdas alike where too few labels
+        can rank them), and adds how near a row is to normal rows and to labelled anomalies, and
+        what trees grown on the labels say: the most accurate.
         "best" is the paper's rule, the lambda and epoch of highest validation AUC, and its score
         is exactly -log p(x) where the density is exact.
     unlabelled : {"robust", "normal"}

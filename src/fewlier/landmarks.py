@@ -10,10 +10,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 LEAST = 1e-4
-"""Added to a mean squared distance, in squared standard deviations.
+"""Added to a mean squared distance, in squared standard deviations: its logarithm has an end.
 
-A row met before has a logarithm so; and where most are, as in tables of a few integers, a row that
-is a little off is not as odd as one that is far away.
+In tables of a few integers, where most rows are copies of others, a row that differs from all by a
+little must not look as odd as one that is far away.
 """
 # Nearest rows are looked for with the rounding errors of a product; among twice as many, exactly.
 _MARGIN = 2

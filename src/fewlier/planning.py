@@ -161,7 +161,7 @@ def _notes(labels: Labels, folds: Sequence[Fold], unlabelled: Unlabelled) -> lis
     elif not validates:
         notes.append(
             "No labelled anomaly is left to validate on: all of them train, epochs are chosen by "
-            "validation likelihood, and with selection='average' every lambda weighs the same."
+            "validation likelihood, and with selection='average' few lambdas weigh alike."
         )
     elif not trains:
         notes.append(

@@ -11,13 +11,13 @@ from torch import Tensor
 from fewlier.conditionals.joint import Rows
 from fewlier.table import Encoder
 from fewlier.table.columns import Column, Kind
-from fewlier.table.encode import LOGGED
 
 LIMIT = 8.0
 """Standard deviations from the mean beyond which an input lies no further away."""
 # An input that varies less is constant, and its differences count as they are.
 _CONSTANT = 1e-9
-_READ = (*LOGGED, Kind.BINARY)
+# Numbers beyond are read as this, so that what is computed from them stays finite in float32.
+_MOST = 1e30
 
 
 @final
@@ -55,9 +55,7 @@ class Numbers:
     def of(cls, encoder: Encoder, device: torch.device | str) -> "Numbers":
         """Find the columns of numbers that networks do not read as they are."""
         owner, schema = encoder.input_owner, encoder.schema.columns
-        found = [
-            d for d, column in enumerate(schema) if _is_coded(column) or column.coding in _READ
-        ]
+        found = [d for d, column in enumerate(schema) if _is_read_otherwise(column)]
         start = np.searchsorted(owner[: np.maximum(encoder.n_levels, 1).sum()], found)
         levels = np.full((len(found), max(1, encoder.n_levels.max())), np.nan)
         spare: list[int] = []
@@ -65,12 +63,14 @@ class Numbers:
         for m, d in enumerate(found):
             n_codes, stats = encoder.n_levels[d], encoder.stats[d]
             # The rarer levels share the last code, which stands for the first of them.
-            levels[m, :n_codes] = [float(level) for level in schema[d].levels[:n_codes]]
+            coded = (0, 1) if schema[d].kind is Kind.BINARY else schema[d].levels
+            levels[m, :n_codes] = [float(level) for level in coded[:n_codes]]
             spare += range(start[m] + 1, start[m] + n_codes)
             unit.append(stats.unit)
             # A file may say what no table can have: the mean of numbers in its own units is 1.
             mean = np.clip(stats.mean_target / stats.unit, 0, 1)
-            fill.append(levels[m, :n_codes].mean() if n_codes else mean)
+            # Not the mean of levels: some may be those of labelled anomalies alone.
+            fill.append(np.median(levels[m, :n_codes]) if n_codes else mean)
         indices = (torch.tensor(part, dtype=torch.int64) for part in (found, start, spare))
         values = (torch.tensor(part, dtype=torch.float32) for part in (levels, unit, fill))
         return cls(*(part.to(device) for part in (*indices, *values)))
@@ -91,7 +91,7 @@ class Numbers:
         codes = torch.where(is_inside, targets, 0).long().clamp(0, self.levels.shape[1] - 1)
         levels = self.levels[torch.arange(len(self.column), device=codes.device), codes]
         is_code = is_inside & ~self.levels[:, 0].isnan()
-        numbers = torch.where(is_code, levels, targets / self.unit)
+        numbers = torch.where(is_code, levels, targets / self.unit).clamp(-_MOST, _MOST)
         return torch.where(rows.observed[:, self.column], numbers, self.fill)
 
 
@@ -123,7 +123,7 @@ class Space:
         """Take means and deviations from normal rows; columns weigh alike."""
         device = normals.inputs.device
         numbers = Numbers.of(encoder, device)
-        inputs = numbers.points(normals).double().cpu().numpy()
+        inputs = numbers.points(normals.inside).double().cpu().numpy()
         scale = inputs.std(0)
         scale[scale <= _CONSTANT] = 1.0
         mean, scale = (
@@ -168,5 +168,6 @@ def input_owner(encoder: Encoder, device: torch.device | str) -> Int[Tensor, " i
     return torch.from_numpy(encoder.input_owner).to(device)
 
 
-def _is_coded(column: Column) -> bool:
-    return column.kind is Kind.COUNT and column.coding is Kind.CATEGORY
+def _is_read_otherwise(column: Column) -> bool:
+    """Whether a column has numbers, and networks read something else."""
+    return column.kind is not Kind.CATEGORY and column.coding is not Kind.REAL

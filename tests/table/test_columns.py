@@ -121,6 +121,15 @@ def test_a_count_coded_as_category_has_its_integers_as_levels():
     assert column.levels == ("2", "1", "0")
 
 
+@pytest.mark.parametrize("large", [1e16, 1e300])
+def test_the_levels_of_a_count_are_integers_of_any_size(large):
+    column = column_of([0.0, 1, 2] * 100 + [2, large])
+    assert (column.kind, column.coding) == (Kind.COUNT, Kind.CATEGORY)
+    assert column.levels == ("2", "0", "1", str(int(large)))
+    assert Column.from_json(column.to_json()) == column
+    np.testing.assert_array_equal(column.values(np.array([large, 2])), [3, 0])
+
+
 def test_a_binary_coded_as_category_keeps_its_levels():
     column = column_of([3, 5, 5], "category")
     assert (column.kind, column.coding, column.levels) == (Kind.BINARY, Kind.CATEGORY, (3.0, 5.0))

@@ -123,6 +123,13 @@ def test_a_third_value_of_a_binary_is_outside():
     assert encoded.inputs[:, 0].tolist() == [0, 1, 0.75, 0.75]
 
 
+@pytest.mark.parametrize("levels", [(0, 1e-310), (0, 1e-30), (-1e308, 1e308)])
+def test_numbers_far_from_a_binary_are_finite(levels):
+    encoded = one_column([*levels, levels[1]], "binary", [1e300, -1e300, 1.7e308])
+    assert encoded.outside.all()
+    assert np.isfinite(encoded.targets).all()
+
+
 def test_counts_are_scored_raw_and_read_as_scaled_logarithms():
     encoded = one_column([0, 2, 4], "count", [0, 2, 4, 1e12])
     assert encoded.targets[:, 0].tolist() == [0, 2, 4, np.float32(1e9)]

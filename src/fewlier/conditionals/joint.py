@@ -38,6 +38,11 @@ class Rows(NamedTuple):
         arrays = (encoded.inputs, encoded.targets, encoded.observed, encoded.outside)
         return cls(*(torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays))
 
+    @property
+    def inside(self) -> "Rows":
+        """The same rows, cells outside their column's domain missing: for what learns from them."""
+        return self._replace(observed=self.observed & ~self.outside)
+
     def take(self, index: Int[Tensor, "*m"] | slice) -> "Rows":
         """Return the rows at `index`."""
         noise = None if self.noise is None else self.noise[index]

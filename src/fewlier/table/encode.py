@@ -314,8 +314,11 @@ def _beyond(column: Column, cells: Cells) -> Floats | float:
     """
     if column.kind is Kind.CATEGORY:
         return 0.0
-    low, high = map(float, column.levels) if column.coding is Kind.BINARY else (0.0, 1.0)
-    return np.clip((cells - low) / (high - low), -_MAX_POSITIVE, _MAX_POSITIVE)
+    steps = ColumnStats()
+    if column.kind is Kind.BINARY and column.coding in (Kind.BINARY, Kind.CATEGORY):
+        low, high = map(float, column.levels)
+        steps = ColumnStats(low=low, span=min(high - low, _MAX_FLOAT))
+    return np.clip(steps.scale(Kind.REAL, cells), -_MAX_POSITIVE, _MAX_POSITIVE)
 
 
 def _compressed(scaled: Floats) -> Floats:

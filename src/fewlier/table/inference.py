@@ -138,7 +138,9 @@ def _column(name: str, kind: Kind, coding: Kind, cells: Cells) -> Column:
         return Column(name, kind, coding, _low_and_high(cells))
     if coding is not Kind.CATEGORY:
         return Column(name, kind, coding)
-    counts = Counter(as_text(cells)[~missing(cells)])
+    values = cells[~missing(cells)]
+    # The integers of counts are written out, however many digits they have.
+    counts = Counter(map(str, map(int, values)) if kind is Kind.COUNT else as_text(values))
     return Column(name, kind, coding, tuple(sorted(counts, key=lambda text: (-counts[text], text))))
 
 
