@@ -170,7 +170,7 @@ def compare_scoring() -> dict[str, float]:
 def compare_default() -> dict[str, float]:
     """Time the default on 5,000 x 20 with six labels, and other methods on the same rows."""
     X, y = rows(5000, 20), np.repeat([0, 1], [4994, 6])
-    X[y == 1] += 3 * X.std(0)
+    X[y == 1, :3] += 2 * X[:, :3].std(0)  # odd enough to learn from, not to be told without labels
     fresh = rows(N_SCORED, 20, seed=2)
     methods: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {}
     ours = AnomalyDetector(random_state=0)
@@ -189,7 +189,8 @@ def compare_default() -> dict[str, float]:
     for name, (fit, score) in methods.items():
         fast, many = aims.get(name, ("", ""))
         found[f"{name}: fit, 5,000 x 20 with 6 labels (s{fast})"] = seconds(fit, 1)
-        found[f"{name}: scoring (rows/s{many})"] = N_SCORED / seconds(score)
+        passes = f", {ours.model_.passes_per_row} passes" if name == "fewlier" else ""
+        found[f"{name}: scoring{passes} (rows/s{many})"] = N_SCORED / seconds(score)
     return found
 
 
