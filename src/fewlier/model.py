@@ -108,10 +108,10 @@ def pass_anchors(
     density: Density, parameters: Parameters, rows: Rows, passes: Sequence[int]
 ) -> Anchors:
     """Take the anchors of some passes from normal rows, shape (o, d)."""
-    inside = rows.observed & ~rows.outside
     with torch.no_grad(), denormals_as_zero():
         found = [
-            anchors(functional_call(density, parameters, (rows, index)), inside) for index in passes
+            anchors(functional_call(density, parameters, (rows, index)), rows.has_value)
+            for index in passes
         ]
     return Anchors(*(torch.stack(part) for part in zip(*found, strict=True)))
 

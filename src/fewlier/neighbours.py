@@ -239,7 +239,7 @@ class Neighbours:
         of anomalies it says nothing. To find neighbours, other cells without a value lie at the
         mean.
         """
-        has_value = rows.observed & ~rows.outside
+        has_value = rows.has_value
         is_beyond = rows.outside & self.space.is_number
         points = self.space.place(rows) * (has_value | is_beyond)[:, self.space.owner]
         found = side.parts(points, self.space.owner, numbers)
@@ -252,7 +252,7 @@ class Neighbours:
 
     def _measured(self, normals: Rows) -> "Neighbours":
         """Measure what is typical of normals, and how they spread."""
-        has_value = normals.observed & ~normals.outside
+        has_value = normals.has_value
         # Standardised, an input of two rows differs by a variance of 2. What a column cannot hold
         # is odd, however little labels say of the column.
         usual = 2 * self.space.n_axes * self.space.weight.clamp_min(1)

@@ -54,9 +54,10 @@ class Numbers:
     @classmethod
     def of(cls, encoder: Encoder, device: torch.device | str) -> "Numbers":
         """Find the columns of numbers that networks do not read as they are."""
-        owner, schema = encoder.input_owner, encoder.schema.columns
+        schema = encoder.schema.columns
         found = [d for d, column in enumerate(schema) if _is_read_otherwise(column)]
-        start = np.searchsorted(owner[: np.maximum(encoder.n_levels, 1).sum()], found)
+        _, first = np.unique(encoder.input_owner, return_index=True)  # of every column
+        start = first[found]
         levels = np.full((len(found), max(1, encoder.n_levels.max())), np.nan)
         spare: list[int] = []
         unit, fill = [], []

@@ -155,7 +155,7 @@ class _Stack:
         self.doubtful = doubtful
         self.device = rows.targets.device
         self.is_warm = all(member.start is not None for member in members)
-        self.is_complete = bool((rows.observed & ~rows.outside).all())
+        self.is_complete = bool(rows.has_value.all())
         self.parameters = _initial(density, members, self.device)
         self.drawn = _drawn(members, self.device)
         self.optimizer = torch.optim.Adam(
@@ -233,7 +233,7 @@ class _Stack:
         terms: Terms = functional_call(self.density, values, (rows, index))
         if self.is_complete:  # the common case, and faster
             return terms.value.sum(-1) + terms.rest
-        counted = (rows.observed & ~rows.outside) & (sample.weight.unsqueeze(-1) > 0)
+        counted = rows.has_value & (sample.weight.unsqueeze(-1) > 0)
         parts = row_terms(terms, rows, anchors(terms.first(n), counted[:, :n]))
         # Expected presence counts too: by surprises alone, knowing when cells are missing would
         # gain nothing over the column's own rate, and would not be learned.

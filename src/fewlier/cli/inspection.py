@@ -31,7 +31,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         "versions": manifest["versions"],
         "density": manifest["density"],
         "selection": manifest["selection"],
-        "n_members": sum(member["weight"] > 0 for member in manifest["members"]),
+        "n_members": len(manifest["members"]),
         "n_held_back": manifest["calibration"]["n_normal_scores"],
         "guarantee": manifest["calibration"]["guarantee"],
         "n_held_back_anomalies": manifest["calibration"]["n_anomaly_scores"],

@@ -39,9 +39,14 @@ class Rows(NamedTuple):
         return cls(*(torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays))
 
     @property
+    def has_value(self) -> Bool[Tensor, "*n d"]:
+        """Which cells are neither missing nor outside their column's domain."""
+        return self.observed & ~self.outside
+
+    @property
     def inside(self) -> "Rows":
         """The same rows, cells outside their column's domain missing: for what learns from them."""
-        return self._replace(observed=self.observed & ~self.outside)
+        return self._replace(observed=self.has_value)
 
     def take(self, index: Int[Tensor, "*m"] | slice) -> "Rows":
         """Return the rows at `index`."""
