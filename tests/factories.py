@@ -39,6 +39,21 @@ def payments(n=200, seed=0):
     return features.assign(fraud=np.where(np.arange(n) % 5 == 4, np.nan, is_fraud))
 
 
+def visits(seed=0, n=120):
+    """Return a table with columns of every kind, a tenth of its cells missing."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, n) + 40 * (np.arange(n) < 6),
+            "visits": rng.poisson(6, n).astype(float),
+            "spend": rng.lognormal(2, 1.5, n),
+            "insured": rng.integers(0, 2, n).astype(float),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
+        }
+    )
+    return table.mask(rng.random(table.shape) < 0.1, None)
+
+
 def write_paper_table(folder, name, *, deduplicated=False):
     """Write a table with the counts of one of the paper's; its anomalies are easy to tell."""
     variant = find_variant(name, deduplicated=deduplicated)

@@ -274,14 +274,14 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """
         return self._model().calibration.p_value(self.anomaly_score(X))
 
-    def drift(self, X: object) -> Drift | None:
+    def drift(self, X: object) -> Drift:
         """Return how rows as a whole differ from the training normals.
 
-        None for a model from a file that is older than this. `str()` of it names what differs.
+        `str()` of it names what differs.
         """
         model = self._model()
         encoded = model.encode(self._table(X))
-        cells = model.reference.count(encoded) if model.reference else ()
+        cells = model.reference.count(encoded)
         return model.drift(model.calibration.counts(model.score(encoded)), cells)
 
     def explain(self, X: object) -> Explanation:

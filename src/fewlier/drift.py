@@ -78,11 +78,9 @@ class Reference:
 
     @classmethod
     def read(
-        cls, sizes: Json | None, arrays: Mapping[str, npt.NDArray[Any]], encoder: Encoder
-    ) -> "Reference | None":
+        cls, sizes: Json, arrays: Mapping[str, npt.NDArray[Any]], encoder: Encoder
+    ) -> "Reference":
         """Inverse of `sizes` and `arrays`; raises `FormatError` for what cannot be counted."""
-        if sizes is None:
-            return None
         flat = arrays.get("reference.edges", np.empty(0, np.float32)).copy()
         edges = np.split(flat, np.cumsum(sizes["n_edges"])[:-1])
         require(sizes["n_bins"] == _n_bins(encoder, edges), "its reference fits other columns.")

@@ -148,7 +148,6 @@ class ScoreReport:
     `outside` counts, by column, the cells that training never saw the like of: a category never
     met, a negative count. `passed_through` names the columns that the model does not know.
     `threshold` is the model's own, or that of the file, infinite where no row can be above it.
-    `drift` is None where the model file is too old to tell.
     """
 
     n_rows: int
@@ -156,7 +155,7 @@ class ScoreReport:
     threshold: float
     passed_through: tuple[str, ...]
     outside: dict[str, int]
-    drift: Drift | None
+    drift: Drift
 
 
 def score_file(
@@ -211,8 +210,7 @@ class Tally:
         self._names = self._model.encoder.schema.names
         self._calibration: Calibration = self._model.calibration
         self._reference = self._model.reference
-        counts = self._reference.counts if self._reference else ()
-        self._cells = [np.zeros_like(part) for part in counts]
+        self._cells = [np.zeros_like(part) for part in self._reference.counts]
         self._ranks = self._calibration.counts(np.empty(0))
         self._outside = np.zeros(len(self._names), dtype=np.int64)
 
@@ -223,9 +221,8 @@ class Tally:
         for batch, table, encoded, scores in scored:
             self._ranks += self._calibration.counts(scores)
             self._outside += encoded.outside.sum(0)
-            if self._reference is not None:
-                for total, new in zip(self._cells, self._reference.count(encoded), strict=True):
-                    total += new
+            for total, new in zip(self._cells, self._reference.count(encoded), strict=True):
+                total += new
             yield batch, table, scores
 
     @property
@@ -239,7 +236,7 @@ class Tally:
         return {name: int(n) for name, n in zip(self._names, self._outside, strict=True) if n}
 
     @property
-    def drift(self) -> Drift | None:
+    def drift(self) -> Drift:
         """How the rows seen differ from the training normals."""
         return self._model.drift(self._ranks, self._cells)
 

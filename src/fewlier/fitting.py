@@ -135,11 +135,7 @@ def fit_models(
     plan's conditionals (units and means), which shift log p but hardly rank rows.
     """
     members = [plan.members(recipe.lambdas) for plan in plans]
-    fitted = fit_members(plans, _templates(plans, recipe), members, recipe, on_epoch)
-    return [
-        (replace(model, reference=_reference(plan)), history)
-        for plan, (model, history) in zip(plans, fitted, strict=True)
-    ]
+    return fit_members(plans, _templates(plans, recipe), members, recipe, on_epoch)
 
 
 def _reference(plan: Plan) -> Reference:
@@ -273,7 +269,8 @@ def _model(
         if weight > 0
     )
     uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
-    model = FittedModel(plan.encoder, density, members, recipe.selection, uncalibrated)
+    parts = plan.encoder, density, members, recipe.selection, uncalibrated, _reference(plan)
+    model = FittedModel(*parts)
     return calibrated(plan, model if recipe.selection == "best" else with_companions(plan, model))
 
 

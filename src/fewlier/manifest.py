@@ -10,7 +10,7 @@ from fewlier.errors import FormatError
 from fewlier.table import Column, ColumnStats, Encoder, Kind
 from fewlier.table.columns import fields_of, is_finite_float
 
-FORMAT, VERSION = "fewlier", 4
+FORMAT, VERSION = "fewlier", 1
 N_PROBES = 3
 MAX_EDGES = 64
 """Edges between the bins in which the training normals of a numeric column are counted."""
@@ -27,9 +27,6 @@ _FIELDS = (
 )
 _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 _FLOWS = ("maf", "nsf")
-# Version 1 knew only MADE, which does not read these.
-_SINCE_2 = {"latent": 20, "n_samples": 10, "flow": "maf", "n_transforms": 3}
-_SINCE_3 = {"n_anomaly_scores": 0, "prior": None}
 _COUNTS = ("n_normal_scores", "n_training_scores")
 _LARGEST_INT = 2**31 - 1
 _ITEM_BYTES = {"F32": 4, "F64": 8, "I32": 4, "I64": 8, "U8": 1}
@@ -47,31 +44,8 @@ def read_manifest(path: PathLike) -> Json:
 def manifest_of(archive: Archive) -> Json:
     """Return the manifest of an open model file, checked."""
     manifest = parse_json(archive.read(MANIFEST), "its manifest")
-    if manifest.get("version") in (1, 2, 3):
-        _complete(manifest)
     check_manifest(manifest)
     return manifest
-
-
-def _complete(manifest: Json) -> None:
-    """Add what older files do not say.
-
-    In version 1 MADE was the only density, and no row was kept; until version 2 no labelled
-    anomaly stood behind probabilities, and drift was not told; until version 3 a member scored with
-    all passes, and nothing stood beside the density.
-    """
-    if isinstance(manifest.get("density"), dict):
-        manifest["density"] = _SINCE_2 | manifest["density"]
-    for member in manifest["members"] if isinstance(manifest.get("members"), list) else ():
-        if isinstance(member, dict):
-            member.setdefault("lam", 0.0)
-            member.setdefault("passes", None)
-    manifest.setdefault("memory", None)
-    manifest.setdefault("reference", None)
-    manifest.setdefault("neighbours", None)
-    manifest.setdefault("forest", None)
-    if isinstance(manifest.get("calibration"), dict):
-        manifest["calibration"] = _SINCE_3 | manifest["calibration"]
 
 
 def check_manifest(manifest: Json) -> None:
@@ -79,7 +53,7 @@ def check_manifest(manifest: Json) -> None:
     require(manifest.get("format") == FORMAT, "its manifest names another format.")
     version = manifest.get("version")
     require(_is_int(version, 1), "its format version is no positive integer.")
-    if version not in range(1, VERSION + 1):
+    if version != VERSION:
         raise FormatError(
             f"its format version is {version}, newer than {VERSION}, the newest this fewlier "
             "reads. Upgrade fewlier."
@@ -125,9 +99,7 @@ def memory_layout(manifest: Json, encoder: Encoder) -> Layout:
 
 
 def reference_layout(manifest: Json) -> Layout:
-    """Return the type and shape of the counts of training normals, if a model has them."""
-    if manifest["reference"] is None:
-        return {}
+    """Return the type and shape of the counts of training normals."""
     n_edges, n_bins = (sum(manifest["reference"][name]) for name in ("n_edges", "n_bins"))
     edges: Layout = {"reference.edges": ("F32", [n_edges])} if n_edges else {}
     return edges | {"reference.counts": ("I64", [n_bins])}
@@ -234,8 +206,6 @@ def _check_memory(record: object) -> None:
 
 
 def _check_reference(record: object, encoder: Encoder) -> None:
-    if record is None:
-        return
     n_edges, n_bins = fields_of(record, "its reference", ("n_edges", "n_bins"))
     for sizes in (n_edges, n_bins):
         is_list = isinstance(sizes, list) and len(sizes) == encoder.n_columns
@@ -294,11 +264,10 @@ def _is_int(value: object, least: int) -> bool:
 
 
 def _is_passes(value: object) -> bool:
-    """Whether these may be numbers of passes; None in files that are older than these."""
-    if not isinstance(value, list):
-        return value is None
-    is_ints = len(value) > 0 and all(_is_int(index, 0) for index in value)
-    return is_ints and all(map(lt, value, value[1:]))
+    """Whether these may be numbers of passes."""
+    if not isinstance(value, list) or not value or not all(_is_int(index, 0) for index in value):
+        return False
+    return all(map(lt, value, value[1:]))
 
 
 def _is_positive(value: object) -> bool:

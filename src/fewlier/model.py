@@ -150,7 +150,7 @@ class FittedModel:
     members: tuple[FittedMember, ...]
     selection: Selection
     calibration: Calibration
-    reference: Reference | None = None
+    reference: Reference
     neighbours: Neighbours | None = None
     forest: Forest | None = None
 
@@ -294,10 +294,8 @@ class FittedModel:
             parts.append(torch.logsumexp(log_p + log_weight, -1)[: stop - start].numpy())
         return np.concatenate(parts)
 
-    def drift(self, ranks: Ints, cells: Sequence[Ints]) -> Drift | None:
+    def drift(self, ranks: Ints, cells: Sequence[Ints]) -> Drift:
         """Compare rows, counted by the rank of their scores and by bin, with the normals."""
-        if self.reference is None:
-            return None
         normals = self.calibration.counts(self.calibration.normal_scores), self.reference.counts
         names = self.encoder.schema.names
         return compare(names, normals, (ranks, cells), self.reference)

@@ -104,7 +104,7 @@ def save_model(
             "prior": model.calibration.prior and float(model.calibration.prior),
         },
         "memory": memory and {"n_rows": len(memory), "n_folds": len(memory.roles)},
-        "reference": model.reference and model.reference.sizes,
+        "reference": model.reference.sizes,
         "neighbours": model.neighbours and model.neighbours.record,
         "forest": model.forest and model.forest.record,
         "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
@@ -115,9 +115,7 @@ def save_model(
             f"A saved model must take a row through at most {MAX_LAYERS} layers, counting members, "
             f"orderings or masks, and hidden layers; got {n_layers(manifest)}. Fit with fewer."
         )
-    arrays = _arrays(model) | (_memory_arrays(memory) if memory else {})
-    if model.reference is not None:
-        arrays |= model.reference.arrays
+    arrays = _arrays(model) | model.reference.arrays | (_memory_arrays(memory) if memory else {})
     write_archive(path, manifest, safetensors.numpy.save(arrays))
 
 
@@ -240,20 +238,14 @@ def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:
         if calibration[f"n_{name}"]:
             layout[f"calibration.{name}"] = ("F64", [calibration[f"n_{name}"]])
     for index, record in enumerate(manifest["members"]):
-        prefix, passes = f"member.{index}", _passes(record, density)
+        prefix, passes = f"member.{index}", record["passes"]
         require(max(passes) < density.n_passes, "a member scores with a pass that is not there.")
         for name, parameter in density.named_parameters():
             layout[f"{prefix}.parameters.{name}"] = _spec(parameter)
         for name in Anchors._fields:
             layout[f"{prefix}.anchors.{name}"] = ("F32", [len(passes), n_columns])
-        # Files of version 1 have no entry for the rest of a row, which was always 0.
-        layout[f"{prefix}.centre"] = ("F64", [n_columns + (manifest["version"] > 1)])
+        layout[f"{prefix}.centre"] = ("F64", [n_columns + 1])
     return layout
-
-
-def _passes(record: Json, density: Density) -> tuple[int, ...]:
-    """Return the passes of a member: all, in files that are older than a choice of them."""
-    return tuple(range(density.n_passes) if record["passes"] is None else record["passes"])
 
 
 def _spec(tensor: Tensor) -> tuple[str, list[int]]:
@@ -314,9 +306,9 @@ def _built(
             record["lam"],
             record["fold"],
             _under(f"member.{index}.parameters.", tensors),
-            _passes(record, density),
+            tuple(record["passes"]),
             Anchors(**_under(f"member.{index}.anchors.", tensors)),
-            _padded(arrays[f"member.{index}.centre"], encoder.n_columns + 1),
+            arrays[f"member.{index}.centre"].copy(),
             record["scale"],
         )
         for index, record in enumerate(manifest["members"])
@@ -368,12 +360,6 @@ def _built_memory(arrays: Arrays) -> Memory:
     memory = Memory(encoded, flags["doubtful"], part["roles"])
     require(not memory.lacks_a_role, "its memory lacks rows that every fold must have.")
     return memory
-
-
-def _padded(array: npt.NDArray[Any], length: int) -> npt.NDArray[np.float64]:
-    padded = np.zeros(length)
-    padded[: len(array)] = array
-    return padded
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -11,9 +11,6 @@ from fewlier.parameters import DEVICES, read_recipe
 from fewlier.summary import Summary, is_texts
 from fewlier.table.columns import fields_of
 
-# Parameters younger than some files; their detectors had no use for them.
-_LATER = ("unlabelled", "memory", "latent", "n_samples", "flow", "n_transforms")
-
 
 def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) -> Json:
     """Write down the constructor's parameters, whether columns had names, and the summary."""
@@ -47,8 +44,6 @@ def from_record(
 
 def _read_parameters(record: object, defaults: Mapping[str, Any]) -> dict[str, Any]:
     names = list(defaults)
-    if isinstance(record, dict) and record:
-        record = {name: defaults[name] for name in _LATER} | record
     parameters = dict(zip(names, fields_of(record, "its parameters", names), strict=True))
     for name in ("lambdas", "hidden"):
         value = parameters[name]

@@ -45,7 +45,7 @@ class Summary:
     notes : tuple of str
         What the fit decided or could not do.
     curves : tuple of MemberCurve
-        Validation curve of every member; none in model files older than these.
+        Validation curve of every member.
     """
 
     n_normal: int
@@ -96,8 +96,6 @@ class Summary:
     @classmethod
     def from_json(cls, record: object) -> "Summary":
         """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
-        if isinstance(record, dict):  # files may be older than these
-            record = {"rule": "", "curves": [], "n_compared": 0} | record
         names = [field.name for field in fields(cls)]
         values = dict(zip(names, fields_of(record, "its summary", names), strict=True))
         for name in _COUNTS:

@@ -2,23 +2,19 @@
 
 import gzip
 import io
-import json
 import pickle  # noqa: TID251 - to show that it is refused
 import re
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from factories import FEATURES, payments
+from factories import FEATURES, payments, small
 
 from fewlier.table import reading
 
 ROWS = payments(80, seed=2)
 TEXT = ROWS.to_csv(index=False)
-GOLDEN = Path(__file__).parents[1] / "golden"
-OLD_ROWS = json.dumps(json.loads((GOLDEN / "version_1.json").read_text("utf-8"))["rows"])
 
 
 def parquet(frame):
@@ -276,9 +272,9 @@ def test_update_refuses_a_bad_table(content, message, model, refused, tmp_path):
 
 @pytest.mark.parametrize("output", [[], ["-o", "other.fewlier"]])
 def test_update_refuses_a_model_that_keeps_no_rows(output, refused, tmp_path):
-    (tmp_path / "new.csv").write_bytes(csv(pd.DataFrame(json.loads(OLD_ROWS)).assign(ill=1)))
-    (tmp_path / "old.fewlier").write_bytes((GOLDEN / "version_1.fewlier").read_bytes())
-    found = refused("update", "old.fewlier", "new.csv", "--label", "ill", *output)
+    (tmp_path / "new.csv").write_bytes(csv(ROWS))
+    small(memory=False, max_epochs=1).fit(ROWS[FEATURES]).save(tmp_path / "light.fewlier")
+    found = refused("update", "light.fewlier", "new.csv", "--label", "fraud", *output)
     assert "this model keeps none. Fit again with memory=True" in found
 
 

@@ -10,11 +10,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from factories import FEATURES, payments
 
-from fewlier import AnomalyDetector, UserError
+from fewlier import UserError
 from fewlier.report import page, render, write_report
 from fewlier.report.figures import score_figure
 
@@ -99,15 +98,6 @@ def test_labels_of_one_kind_give_no_curves_and_say_so(label, detector, facts_of)
 def test_a_table_of_one_row_has_a_page(detector, facts_of):
     html = render(facts_of(detector, payments(60, seed=2).head(1)))
     assert "The 1 highest scores." in html
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_model_older_than_the_curves_has_a_page(version, facts_of):
-    expected = json.loads((GOLDEN / f"version_{version}.json").read_text("utf-8"))
-    old = AnomalyDetector.load(GOLDEN / f"version_{version}.fewlier")
-    html = render(facts_of(old, pd.DataFrame(expected["rows"])))
-    assert "Weight of each λ in the score" in html
-    assert "look like those of training" not in html  # it cannot tell
 
 
 def test_the_threshold_lies_on_the_axis_of_the_figure_where_the_page_thinks(facts):

@@ -59,7 +59,7 @@ def score(
     calibration = detector.model_.calibration
     if fdr is not None and fdr < calibration.smallest_rate:
         say(f"warning: {no_discovery(calibration, fdr)}")
-    if report.drift is not None and report.drift.found:
+    if report.drift.found:
         say(f"warning: {report.drift}")
     if report.outside:
         cells = ", ".join(f"{n} in {name}" for name, n in report.outside.items())
@@ -75,7 +75,7 @@ def score(
         "unit": detector.score_unit_,
         "passed_through": list(report.passed_through),
         "outside": report.outside,
-        "drift": report.drift and report.drift.to_json(),
+        "drift": report.drift.to_json(),
     }
     if as_json:
         typer.echo(json.dumps(facts))

@@ -61,7 +61,7 @@ class Facts:
         The highest-scored rows, the highest first.
     flagged : Explanation
         Of some rows above the threshold; of the highest-scored where none is.
-    drift : Drift or None
+    drift : Drift
         Whether the rows look like the training normals; None where the model cannot tell.
     outside : dict of str to int
         Cells, by column, that training never saw the like of.
@@ -78,7 +78,7 @@ class Facts:
     others: tuple[str, ...]
     rows: tuple[RowFacts, ...]
     flagged: Explanation
-    drift: Drift | None
+    drift: Drift
     outside: dict[str, int]
 
     @property

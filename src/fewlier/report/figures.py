@@ -121,11 +121,9 @@ def p_value_figure(facts: Facts) -> tuple[PValueDisplay, Figure] | None:
     return display, _figure("p-values", alt, display.plot)
 
 
-def lambda_figure(facts: Facts) -> Figure | None:
-    """Draw the validation curves; None where the model file has none."""
+def lambda_figure(facts: Facts) -> Figure:
+    """Draw the validation curves."""
     summary = facts.summary
-    if not summary.curves:
-        return None
     display = LambdaDisplay(
         weights=summary.lambda_weights, curves=summary.curves, criterion=summary.criterion
     )

@@ -79,7 +79,7 @@ def _context(facts: Facts) -> dict[str, Any]:
         "levels": _LEVELS,
         "changes": _changes(facts.drift),
         "outside": list(facts.outside.items())[:MAX_COLUMNS],
-        "lambda_svg": lambdas and lambdas.svg,
+        "lambda_svg": lambdas.svg,
         "data": _json(steps | {"axis": scores.x_axis}),
         "style": style,
         "script": script,
@@ -89,10 +89,8 @@ def _context(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _changes(drift: Drift | None) -> list[Change]:
+def _changes(drift: Drift) -> list[Change]:
     """Return what has changed since training, or what has most where nothing did."""
-    if drift is None:
-        return []
     return list(drift.found or sorted(drift.changes, key=lambda change: -change.distance))[
         :N_CHANGES
     ]
