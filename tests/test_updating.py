@@ -300,7 +300,9 @@ def test_every_lambda_starts_from_the_nearest_member_of_its_own_fold(lambdas, fr
         (f, x) for f in (0, 1) for x in lambdas
     ]
     for fold, one in given:
-        (source,) = [member for member in old if member.parameters is one.start]
+        (source,) = [
+            m for m in old if next(m.density.parameters()) is next(iter(one.start.values()))
+        ]
         assert source.fold == fold
         distances = [abs(member.lam - one.lam) for member in old if member.fold == fold]
         assert abs(source.lam - one.lam) == min(distances)

@@ -62,8 +62,7 @@ def _is_trusted(plan: Plan, model: FittedModel, rows: IntArray) -> npt.NDArray[n
         return ~doubtful
     member = model.likeliest
     terms = member_terms(
-        model.density,
-        member.parameters,
+        member.density,
         member.anchors,
         Rows.of(plan.encoded.take(rows), model.device),
         member.passes,

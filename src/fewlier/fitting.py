@@ -107,6 +107,7 @@ class _Candidate:
     fold: int
     member: Member
     trained: Trained
+    density: Density
     passes: tuple[int, ...]
     anchors: Anchors
     centre: npt.NDArray[np.float64]
@@ -180,7 +181,7 @@ def fit_each_lambda(
     for plan, density, group in zip(plans, densities, trained, strict=True):
         candidates = _candidates(plan, density, group, recipe)
         weights = _weights(candidates, recipe) if candidates else np.empty(0)
-        alone = {c.member.lam: _model(plan, density, [c], np.ones(1), recipe) for c in candidates}
+        alone = {c.member.lam: _model(plan, [c], np.ones(1), recipe) for c in candidates}
         found.append((alone, _history(group, candidates, weights, recipe)))
     return found
 
@@ -231,7 +232,7 @@ def _fitted(
         )
     weights = _weights(candidates, recipe)
     history = _history(trained, candidates, weights, recipe)
-    return _model(plan, density, candidates, weights, recipe), history
+    return _model(plan, candidates, weights, recipe), history
 
 
 def _candidates(
@@ -248,7 +249,6 @@ def _candidates(
 
 def _model(
     plan: Plan,
-    density: Density,
     candidates: list[_Candidate],
     weights: npt.NDArray[np.float64],
     recipe: Recipe,
@@ -259,7 +259,7 @@ def _model(
             float(weight),
             c.member.lam,
             c.fold,
-            c.trained.parameters,
+            c.density,
             c.passes,
             c.anchors,
             c.centre,
@@ -269,30 +269,31 @@ def _model(
         if weight > 0
     )
     uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
-    parts = plan.encoder, density, members, recipe.selection, uncalibrated, _reference(plan)
+    parts = plan.encoder, members, recipe.selection, uncalibrated, _reference(plan)
     model = FittedModel(*parts)
     return calibrated(plan, model if recipe.selection == "best" else with_companions(plan, model))
 
 
 def _judged(
     plan: Plan,
-    density: Density,
+    template: Density,
     one: tuple[int, Member, Trained],
     passes: tuple[int, ...],
     recipe: Recipe,
 ) -> _Candidate:
     """Measure a member at its best epoch, with some passes, on its own fold's rows."""
     fold, member, trained = one
+    density = template.with_parameters(trained.parameters)
 
     def rows(index: IntArray) -> Rows:
         return Rows.of(plan.encoded.take(index), recipe.device)
 
     def terms(index: IntArray) -> Tensor:
-        return member_terms(density, trained.parameters, anchors, rows(index), passes)
+        return member_terms(density, anchors, rows(index), passes)
 
     # From rows that did not train: on those that did, cells cost less than on any other row.
     validation = validation_normals(member)
-    anchors = pass_anchors(density, trained.parameters, rows(validation), passes)
+    anchors = pass_anchors(density, rows(validation), passes)
     normal = terms(validation)
     spread = float(total_cost(normal, recipe.selection).std())
     log_p = _log_p(normal), _log_p(terms(member.validation_anomalies))
@@ -311,6 +312,7 @@ def _judged(
         fold,
         member,
         trained,
+        density,
         passes,
         anchors,
         part_costs(normal, recipe.selection).mean(0),

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.func import functional_call
 
 from fewlier.calibration import Calibration
 from fewlier.conditionals.joint import Anchors, Cells, Outlook, Rows, anchors, row_terms
@@ -23,7 +22,6 @@ from fewlier.nn import denormals_as_zero
 from fewlier.points import Numbers
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Table
-from fewlier.training import Parameters
 
 # Rows are scored in chunks padded to one size, so that a row's arithmetic, bit for bit, does not
 # depend on its neighbours. On a CPU the intermediate results of a chunk stay in the cache.
@@ -46,8 +44,8 @@ class FittedMember:
         Weight of the ranking term it was trained with.
     fold : int
         The fold it was trained on.
-    parameters : dict of tensors
-        The network's weights.
+    density : Density
+        The density, with parameters of its own.
     passes : tuple of o ints
         The density's passes that it scores with.
     anchors : Anchors
@@ -61,7 +59,7 @@ class FittedMember:
     weight: float
     lam: float
     fold: int
-    parameters: Parameters
+    density: Density
     passes: tuple[int, ...]
     anchors: Anchors
     centre: Floats
@@ -104,20 +102,15 @@ def part_costs(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
     return costs
 
 
-def pass_anchors(
-    density: Density, parameters: Parameters, rows: Rows, passes: Sequence[int]
-) -> Anchors:
+def pass_anchors(density: Density, rows: Rows, passes: Sequence[int]) -> Anchors:
     """Take the anchors of some passes from normal rows, shape (o, d)."""
     with torch.no_grad(), denormals_as_zero():
-        found = [
-            anchors(functional_call(density, parameters, (rows, index)), rows.has_value)
-            for index in passes
-        ]
+        found = [anchors(density.terms(rows, index), rows.has_value) for index in passes]
     return Anchors(*(torch.stack(part) for part in zip(*found, strict=True)))
 
 
 def member_terms(
-    density: Density, parameters: Parameters, anchors: Anchors, rows: Rows, passes: Sequence[int]
+    density: Density, anchors: Anchors, rows: Rows, passes: Sequence[int]
 ) -> Float[Tensor, "o n _"]:
     """Return log p of every cell and, last, the rest of every row, in some passes of one member.
 
@@ -126,7 +119,7 @@ def member_terms(
     with torch.no_grad(), denormals_as_zero():
         return torch.stack(
             [
-                row_terms(functional_call(density, parameters, (rows, index)), rows, Anchors(*own))
+                row_terms(density.terms(rows, index), rows, Anchors(*own))
                 for index, *own in zip(passes, *anchors, strict=True)
             ]
         )
@@ -146,7 +139,6 @@ class FittedModel:
     """
 
     encoder: Encoder
-    density: Density
     members: tuple[FittedMember, ...]
     selection: Selection
     calibration: Calibration
@@ -155,9 +147,14 @@ class FittedModel:
     forest: Forest | None = None
 
     @property
+    def density(self) -> Density:
+        """Any member's: the structure is the same in all of them."""
+        return self.members[0].density
+
+    @property
     def device(self) -> torch.device:
         """Where it computes."""
-        return next(iter(self.members[0].parameters.values())).device
+        return next(self.density.parameters()).device
 
     @property
     def passes_per_row(self) -> int:
@@ -268,7 +265,7 @@ class FittedModel:
                     continue
                 some = Cells(cells.rows[lines] % size, cells.columns[lines])
                 with torch.no_grad(), denormals_as_zero():
-                    part = functional_call(self.density, member.parameters, (chunk, index, some))
+                    part = member.density.outlook(chunk, index, some)
                 share = 1 / informed.sum(0).double()[some.columns]
                 for sums, values in zip(total, part, strict=True):
                     sums[lines] += share.reshape(-1, *[1] * (values.ndim - 1)) * values
@@ -324,7 +321,7 @@ class FittedModel:
         return parts
 
     def _terms(self, member: FittedMember, rows: Rows) -> Float[Tensor, "o n _"]:
-        return member_terms(self.density, member.parameters, member.anchors, rows, member.passes)
+        return member_terms(member.density, member.anchors, rows, member.passes)
 
     def _chunks(self, encoded: Encoded, size: int | None = None) -> Iterator[tuple[Rows, int, int]]:
         """Yield rows in chunks of one size, each with the numbers of the rows it stands for."""

@@ -25,7 +25,9 @@ def denormals_as_zero() -> Iterator[None]:
     """Let the CPU round numbers below 1e-38 to zero inside the block.
 
     Responsibilities of far components and Adam's squares of small gradients fall that low, and
-    arithmetic on such numbers is a hundred times slower than on others.
+    arithmetic on such numbers is a hundred times slower than on others. Processors keep this
+    switch per thread: it holds in the calling thread and in those that torch starts inside the
+    block, so that speed may depend on it, and no result.
     """
     before = not (torch.tensor([1e-40]) * 1).any()
     torch.set_flush_denormal(True)

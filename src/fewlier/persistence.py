@@ -186,7 +186,8 @@ def _arrays(model: FittedModel) -> Arrays:
     }
     for index, member in enumerate(model.members):
         prefix = f"member.{index}"
-        tensors |= {f"{prefix}.parameters.{n}": value for n, value in member.parameters.items()}
+        parameters = member.density.named_parameters()
+        tensors |= {f"{prefix}.parameters.{n}": value for n, value in parameters}
         tensors |= {f"{prefix}.anchors.{n}": v for n, v in member.anchors._asdict().items()}
         arrays[f"{prefix}.centre"] = member.centre
     arrays |= {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
@@ -300,12 +301,16 @@ def _built(
         or ".parameters." in name
         or ".anchors." in name
     }
+    # The layout was checked: only parameters are missing, and each member has its own.
+    density.load_state_dict(_under("density.", tensors), strict=False)
+    density.check_structure()
+    density.to(device)
     members = tuple(
         FittedMember(
             record["weight"],
             record["lam"],
             record["fold"],
-            _under(f"member.{index}.parameters.", tensors),
+            density.with_parameters(_under(f"member.{index}.parameters.", tensors)),
             tuple(record["passes"]),
             Anchors(**_under(f"member.{index}.anchors.", tensors)),
             arrays[f"member.{index}.centre"].copy(),
@@ -313,8 +318,6 @@ def _built(
         )
         for index, record in enumerate(manifest["members"])
     )
-    density.load_state_dict(_under("density.", tensors) | members[0].parameters)
-    density.check_structure()
     normal, training, anomaly = (
         arrays.get(f"calibration.{name}", np.empty(0)).astype(np.float64) for name in _SCORES
     )
@@ -329,7 +332,6 @@ def _built(
     reference = Reference.read(manifest["reference"], arrays, encoder)
     return FittedModel(
         encoder,
-        density.to(device),
         members,
         manifest["selection"],
         calibration,

@@ -1,5 +1,6 @@
 """The only gradient step: one encoded table and a list of members, trained as a stack."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -108,6 +109,7 @@ def train(
     doubtful : tensor (rows,) or None
         Which of the rows may be hidden anomalies; None where none may.
     """
+    density = copy.deepcopy(density)  # whoever scores with the template does not see it change
     groups = _groups(density, members, settings)
     total = settings.max_epochs * len(groups)
     results: dict[int, Trained] = {}

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from fewlier.fitting import MemberHistory, Recipe, fit_members
-from fewlier.model import FittedMember, FittedModel
+from fewlier.model import FittedModel
 from fewlier.planning import Plan
-from fewlier.training import OnEpoch, no_news
+from fewlier.training import OnEpoch, Parameters, no_news
 
 # From a good start few epochs are needed; chosen on labelled tables, see docs/METHOD.md.
 MAX_EPOCHS = 20
@@ -21,7 +21,7 @@ def update_model(
     epochs = min(recipe.settings.max_epochs, MAX_EPOCHS)
     settings = replace(recipe.settings, max_epochs=epochs, patience=None)
     members = [
-        (fold, replace(member, start=_nearest(model, fold, member.lam).parameters))
+        (fold, replace(member, start=_start(model, fold, member.lam)))
         for fold, member in plan.members(recipe.lambdas)
     ]
     quick = replace(recipe, settings=settings)
@@ -32,6 +32,7 @@ def update_model(
     return replace(fitted, reference=model.reference, neighbours=near, forest=trees), history
 
 
-def _nearest(model: FittedModel, fold: int, lam: float) -> FittedMember:
-    """Return the member of this fold, if it has one, whose lambda is nearest."""
-    return min(model.members, key=lambda member: (member.fold != fold, abs(member.lam - lam)))
+def _start(model: FittedModel, fold: int, lam: float) -> Parameters:
+    """Return the parameters of the member of this fold, if it has one, whose lambda is nearest."""
+    nearest = min(model.members, key=lambda member: (member.fold != fold, abs(member.lam - lam)))
+    return dict(nearest.density.named_parameters())

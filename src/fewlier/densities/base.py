@@ -8,8 +8,10 @@ stacks members.
 To add one: a file with a final class, and a line in `DENSITIES`. The contract tests pick it up.
 """
 
+import copy
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
@@ -147,6 +149,20 @@ class Density(nn.Module, ABC):
         parameters = dict(self.named_parameters())
         return {name: value for name, value in self.state_dict().items() if name not in parameters}
 
+    def with_parameters(self, parameters: Mapping[str, Tensor]) -> "Density":
+        """Return this density with other parameters, to score with.
+
+        The copy shares its structure with this one and is never written to, so that any number of
+        threads may call it at once. A functional call would put the parameters into this module
+        for as long as it takes, where another thread would find them.
+        """
+        shared = {id(part): part for part in (self.joint, *self.buffers())}
+        own = {
+            id(old): nn.Parameter(parameters[name], requires_grad=False)
+            for name, old in self.named_parameters()
+        }
+        return copy.deepcopy(self, {**shared, **own})
+
     def terms(self, rows: Rows, index: int) -> Terms:
         """Return the terms in pass `index`."""
         return self.joint.terms(self.phi(rows, index), rows)
@@ -160,9 +176,9 @@ class Density(nn.Module, ABC):
         """Return what was expected of some cells of n rows in pass `index`."""
         return self.joint.outlook(self.phi(rows, index), cells)
 
-    def forward(self, rows: Rows, index: int, cells: Cells | None = None) -> Terms | Outlook:
-        """Call `terms` or, with cells, `outlook`: functional calls of a module come here."""
-        return self.terms(rows, index) if cells is None else self.outlook(rows, index, cells)
+    def forward(self, rows: Rows, index: int) -> Terms:
+        """Call `terms`: the functional calls of training come here."""
+        return self.terms(rows, index)
 
 
 def mean_over_passes(log_p: Float[Tensor, "*n o"]) -> Float[Tensor, "*n"]:
