@@ -28,7 +28,7 @@ from fewlier.record import from_record, to_record
 from fewlier.selection import Selection
 from fewlier.summary import summarise, unit_of
 from fewlier.table import Schema, Table
-from fewlier.table.labels import read_labels
+from fewlier.table.labels import ANOMALY, read_labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
 from fewlier.unseen import out_of_fold_scores
@@ -469,7 +469,7 @@ def _fit(
     seed = read_seed(detector.random_state)
     table = Table.of(X)
     labels = read_labels(y, table.n_rows)
-    schema = read_schema(parameters, table)
+    schema = read_schema(parameters, table, labels != ANOMALY)
     training = schema.match(table), labels
     if validation is None:
         plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)

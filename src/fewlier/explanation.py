@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A likelier gap than this is told of a cell that has a value.
 _LIKELY = 0.5
+# A category less likely than this would be shown with 0 %.
+_VISIBLE = 0.005
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,9 +62,11 @@ class Reason(NamedTuple):
         if self.value is not None and gap > _LIKELY:
             return f"missing ({_percent(gap)})"
         if self.expected_categories:
-            return ", ".join(
-                f"{name} ({_percent(p)})" for name, p in self.expected_categories.items()
-            )
+            if len(self.expected_categories) == 1:  # of a column that has one level
+                return f"always {next(iter(self.expected_categories))}"
+            likely = {n: p for n, p in self.expected_categories.items() if p >= _VISIBLE}
+            shown = likely or self.expected_categories
+            return ", ".join(f"{name} ({_percent(p)})" for name, p in shown.items())
         if self.expected_low is None or self.expected_high is None:
             return ""
         return _range(self.expected_low, self.expected_high)

@@ -16,6 +16,7 @@ from fewlier.densities.base import FLOWS, Architecture
 from fewlier.errors import UserError
 from fewlier.fitting import Recipe
 from fewlier.table import Kind, Schema, Table, infer_schema
+from fewlier.table.frame import Bools
 from fewlier.training import Settings
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -72,12 +73,17 @@ def _read_architecture(parameters: Mapping[str, Any]) -> Architecture:
     return Architecture(hidden, flow=flow, **{name: parameters[name] for name in _SIZES})
 
 
-def read_schema(parameters: Mapping[str, Any], table: Table) -> Schema:
-    """Infer the columns of a table, and score those as the user chose by `conditionals`."""
+def read_schema(
+    parameters: Mapping[str, Any], table: Table, is_normal: Bools | None = None
+) -> Schema:
+    """Infer the columns of a table, and score those as the user chose by `conditionals`.
+
+    `is_normal` are the rows that are not labelled anomalies; None: all.
+    """
     columns = parameters["columns"]
     is_choice = columns is None or isinstance(columns, str | Mapping)
     _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
-    schema = infer_schema(table, columns)
+    schema = infer_schema(table, columns, is_normal)
     conditionals = parameters["conditionals"]
     if not conditionals:
         return schema
@@ -92,7 +98,8 @@ def read_schema(parameters: Mapping[str, Any], table: Table) -> Schema:
     for column in schema.columns:
         chosen = conditionals.get(column.name) or conditionals.get(column.kind.value)
         codings[column.name] = CONDITIONALS[chosen].coding if chosen else column.coding
-    return infer_schema(table, {name: coding.value for name, coding in codings.items()})
+    declared = {name: coding.value for name, coding in codings.items()}
+    return infer_schema(table, declared, is_normal)
 
 
 def read_seed(random_state: int | np.random.RandomState | None) -> int:

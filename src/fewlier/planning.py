@@ -11,6 +11,7 @@ from fewlier.errors import UserError
 from fewlier.folds import Fold, make_folds
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Schema, Table
+from fewlier.table.columns import listed
 from fewlier.table.labels import ANOMALY, UNLABELLED
 from fewlier.training import Member
 from fewlier.trust import Unlabelled
@@ -95,7 +96,7 @@ def make_plan(
         tuple(folds),
         seed,
         _guarantee(folds, held_back, doubtful),
-        tuple(_notes(labels, folds, unlabelled)),
+        (*_notes(labels, folds, unlabelled), *_column_notes(schema)),
     )
 
 
@@ -126,7 +127,7 @@ def plan_with_validation(
     encoder = Encoder.fit(schema, table.take(normals))
     fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
     encoded = encoder.encode(table.followed_by(validation[0]))
-    notes = tuple(_notes(labels, [fold], unlabelled))
+    notes = (*_notes(labels, [fold], unlabelled), *_column_notes(schema))
     doubtful = _doubtful(np.concatenate([labels, validation[1]]), unlabelled)
     return Plan(encoder, encoded, table.n_rows, doubtful, (fold,), seed, REUSED, notes)
 
@@ -143,6 +144,14 @@ def _by_label(
             f"{len(anomalies)} of the class 1. Add normal or unlabelled rows."
         )
     return normals, anomalies
+
+
+def _column_notes(schema: Schema) -> list[str]:
+    empty = [column.name for column in schema.columns if column.is_empty]
+    if not empty:
+        return []
+    columns, are = ("Column", "is") if len(empty) == 1 else ("Columns", "are")
+    return [f"{columns} {listed(empty)} {are} empty throughout; a value there will count as odd."]
 
 
 def _notes(labels: Labels, folds: Sequence[Fold], unlabelled: Unlabelled) -> list[str]:

@@ -170,5 +170,6 @@ def input_owner(encoder: Encoder, device: torch.device | str) -> Int[Tensor, " i
 
 
 def _is_read_otherwise(column: Column) -> bool:
-    """Whether a column has numbers, and networks read something else."""
-    return column.kind is not Kind.CATEGORY and column.coding is not Kind.REAL
+    """Whether a column has numbers with a unit, and networks read something else."""
+    is_number = column.kind is not Kind.CATEGORY and not column.hardly_varies
+    return is_number and column.coding is not Kind.REAL

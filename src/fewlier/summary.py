@@ -8,7 +8,7 @@ import numpy as np
 
 from fewlier.archive import require
 from fewlier.curves import MemberCurve, curves_of
-from fewlier.table.columns import fields_of, is_finite_float
+from fewlier.table.columns import Column, fields_of, is_finite_float
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 
 if TYPE_CHECKING:  # so that a model file is inspected without torch
@@ -154,7 +154,7 @@ def summarise(
         n_normal=int((labels == NORMAL).sum()),
         n_anomaly=int((labels == ANOMALY).sum()),
         n_unlabelled=int((labels == UNLABELLED).sum()),
-        kinds={c.name: _kind(c.kind, c.coding) for c in model.encoder.schema.columns},
+        kinds={c.name: _kind(c) for c in model.encoder.schema.columns},
         lambda_weights=weights,
         validation=sum(line.weight * line.criterion for line in kept),
         criterion=kept[0].criterion_name,
@@ -192,8 +192,14 @@ def _diverged(history: Sequence["MemberHistory"]) -> list[str]:
     ]
 
 
-def _kind(kind: str, coding: str) -> str:
-    return str(kind) if kind == coding else f"{kind} as {coding}"
+def _kind(column: Column) -> str:
+    """Name what a column is: its kind, and how it is scored where that differs."""
+    if column.is_constant or column.is_empty:
+        return "constant" if column.is_constant else "empty"
+    if column.hardly_varies:
+        return "nearly constant"
+    is_as_is = column.kind is column.coding
+    return column.kind.value if is_as_is else f"{column.kind.value} as {column.coding.value}"
 
 
 def unit_of(model: "FittedModel") -> str:

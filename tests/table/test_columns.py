@@ -58,14 +58,61 @@ def test_integers_are_not_scored_by_value_if_many_rarely_met_negative_or_fractio
         (np.floor(1e4 * LOGNORMAL), "positive"),
         (-LOGNORMAL, "real"),
         ([0, 1, 2e300, 1e300], "real"),
-        ([5, 5, 5], "real"),
-        ([np.nan, np.nan], "real"),
+        ([np.nan, np.nan], "category"),
         (["a", "b", "a", None], "category"),
         ([True, False, True], "category"),
     ],
 )
 def test_kinds_are_inferred_from_values(values, kind):
     assert kind_of(values) == kind
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        ([5, 5, 5], ("5",)),
+        ([0.5, np.nan], ("0.5",)),
+        ([-1e300] * 2, ("-1e+300",)),
+        ([0.0] * 97 + [0.5, 1.7, -3.3], ("0", "-3.3", "0.5", "1.7")),
+        ([2.5] * 91 + [3.5, 4.5, 5.5] * 3, ("2.5", "3.5", "4.5", "5.5")),
+    ],
+)
+def test_numbers_that_hardly_vary_are_scored_value_by_value(values, levels):
+    column = column_of(values)
+    assert (column.kind, column.coding, column.levels) == (Kind.REAL, Kind.CATEGORY, levels)
+    assert Column.from_json(column.to_json()) == column
+    np.testing.assert_array_equal(
+        column.values(np.array([float(levels[-1]), 8.25, np.nan]))[1:], 2 * [np.nan]
+    )
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0] * 90 + [0.5, 1.5] * 5, [0.5] * 20 + [1.5, -2.5], np.arange(10) / 4]
+)
+def test_numbers_vary_where_ten_differ_or_the_rows_are_few(values):
+    assert column_of(values).coding is not Kind.CATEGORY
+
+
+def test_what_labelled_anomalies_alone_have_does_not_make_a_column_vary():
+    anomalies = np.linspace(0.1, 9.3, 30)
+    table = Table.of(pd.DataFrame({"x": [*np.zeros(70), *anomalies]}))
+    is_normal = np.arange(100) < 70
+    column = infer_schema(table, None, is_normal).columns[0]
+    assert (column.coding, column.levels) == (Kind.CATEGORY, ("0",))
+    assert np.isnan(column.values(anomalies)).all()
+    assert infer_schema(table).columns[0].coding is Kind.REAL
+
+
+@pytest.mark.parametrize("kind", ["real", "count", "positive"])
+def test_a_declared_kind_holds_for_a_constant_too(kind):
+    assert column_of([5, 5, 5], kind).coding == kind
+
+
+@pytest.mark.parametrize("levels", [["00"], ["five"], ["1e999"], [5.0], ["5.0"], ["5", "5"]])
+def test_levels_that_are_no_numbers_of_a_constant_are_refused(levels):
+    record = {"name": "x", "kind": "real", "coding": "category", "levels": levels}
+    with pytest.raises(FormatError, match="The levels of column 'x' must fit 'real'"):
+        Column.from_json(record)
 
 
 def test_a_binary_column_knows_its_low_and_high_value():

@@ -202,18 +202,26 @@ def test_missing_where_training_never_was_has_no_indicator():
     assert not encoded.observed.any()
 
 
+@pytest.mark.parametrize("declared", [None, {"x": "real"}])
 @pytest.mark.parametrize("values", [[7.0, 7.0], [0, 0], [NAN, NAN]])
-def test_constant_and_empty_columns_are_encoded(values):
-    encoder, table = fitted(pd.DataFrame({"x": values}))
+def test_constant_and_empty_columns_are_encoded(values, declared):
+    encoder, table = fitted(pd.DataFrame({"x": values}), declared)
     encoded = encoder.encode(table)
-    assert encoder.schema.columns[0].coding is Kind.REAL
     assert encoded.targets.tolist() == [[0], [0]]
+    assert not encoded.outside.any()
     assert np.isfinite(encoded.inputs).all()
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -3e6, 1e-4])
-def test_any_other_value_is_far_from_a_constant(value):
+def test_any_other_value_is_outside_the_domain_of_a_constant(value):
     encoder, _ = fitted(pd.DataFrame({"x": [value] * 3}))
+    others = pd.DataFrame({"x": [value, np.nextafter(value, np.inf), -1e300, NAN]})
+    assert encode(encoder, others).outside[:, 0].tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -3e6, 1e-4])
+def test_any_other_value_is_far_from_a_constant_declared_real(value):
+    encoder, _ = fitted(pd.DataFrame({"x": [value] * 3}), {"x": "real"})
     others = pd.DataFrame({"x": [value, value + 0.5 * max(1, abs(value))]})
     same, other = encode(encoder, others).targets[:, 0]
     assert same == 0

@@ -49,7 +49,7 @@ CODINGS: Mapping[Kind, frozenset[Kind]] = {
     Kind.POSITIVE: frozenset({Kind.POSITIVE, Kind.REAL}),
     Kind.CATEGORY: frozenset({Kind.CATEGORY}),
 }
-"""The ways in which values of each kind can be encoded and scored."""
+"""The ways in which values of each kind can be encoded and scored by choice of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,11 @@ class Column:
     kind : Kind
         What its values are.
     coding : Kind
-        How they are encoded and scored: `kind`, unless the user chose another of `CODINGS`.
+        How they are encoded and scored: `kind`, unless the user chose another of `CODINGS`, or
+        the column hardly varies and is coded as category.
     levels : tuple of str or tuple of float
         Binary: the low and the high value. Coded as category: every category of the training
-        table, most frequent first, ties in alphabetical order; those of a count are its integers
+        table, most frequent first, ties in alphabetical order; those of a number are its values
         as text. Otherwise empty.
     """
 
@@ -74,6 +75,21 @@ class Column:
     kind: Kind
     coding: Kind
     levels: tuple[str, ...] | tuple[float, ...] = ()
+
+    @property
+    def hardly_varies(self) -> bool:
+        """Whether it holds numbers that are nearly always the same, and so have no unit."""
+        return self.kind is Kind.REAL and self.coding is Kind.CATEGORY
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether training saw a single value."""
+        return self.coding is Kind.CATEGORY and len(self.levels) == 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether training saw no value."""
+        return self.coding is Kind.CATEGORY and not self.levels
 
     def values(self, cells: Cells) -> Floats:
         """Cells as numbers that the coding can score; NaN where missing or outside its domain.
@@ -120,7 +136,7 @@ class Column:
         if not isinstance(name, str):
             raise FormatError(f"The name of a column must be text; got {name!r}.")
         # Lists, not sets: what stands in a damaged file may not be hashable.
-        if kind not in list(Kind) or coding not in list(CODINGS[Kind(kind)]):
+        if kind not in list(Kind) or coding not in [*CODINGS[Kind(kind)], Kind.CATEGORY]:
             raise FormatError(
                 f"Column {name!r} must have a known kind and a coding of that kind; "
                 f"got {kind!r} and {coding!r}."
@@ -137,7 +153,9 @@ class Column:
                 for alias in _TRUTH.get(str(level).lower(), ()):
                     position.setdefault(alias, position[level])
             return np.fromiter(map(position.get, cells, repeat(np.nan)), np.float64, len(cells))
-        levels = np.array(self.levels, dtype=np.float64)  # the integers of a count are text
+        if not self.levels:
+            return np.full(len(cells), np.nan)
+        levels = np.array(self.levels, dtype=np.float64)  # the values of a number are text
         order = np.argsort(levels)
         found = np.searchsorted(levels, cells, sorter=order).clip(max=len(levels) - 1)
         nearest = order[found]
@@ -149,6 +167,8 @@ class Column:
             fits = len(numeric) == len(self.levels) == 2 and numeric[0] < numeric[1]
         elif self.kind is Kind.COUNT and self.coding is Kind.CATEGORY:
             fits = bool(self.levels) and all(str(level).isdecimal() for level in self.levels)
+        elif self.hardly_varies:
+            fits = not numeric and all(map(_is_number_text, self.levels))
         else:
             fits = not numeric and (self.coding is Kind.CATEGORY or not self.levels)
         if not fits or len(set(self.levels)) < len(self.levels):
@@ -257,6 +277,12 @@ def as_numbers(name: str, cells: Cells, remedy: str) -> Cells:
             f"Column {name!r} must hold numbers; got the text {cells[row]!r}", row, remedy
         )
     return numbers
+
+
+def _is_number_text(text: object) -> bool:
+    """Whether a text is how `number_text` writes a finite number."""
+    number = _parsed(str(text))
+    return math.isfinite(number) and number_text(number) == text
 
 
 def _parsed(text: str | None) -> float:

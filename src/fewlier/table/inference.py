@@ -17,7 +17,7 @@ from fewlier.table.columns import (
     listed,
     outside_domain,
 )
-from fewlier.table.frame import Cells, Floats, Table, is_text, missing, number_text
+from fewlier.table.frame import Bools, Cells, Floats, Table, is_text, missing, number_text
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MAX_FEW_VALUES = 20
@@ -30,7 +30,11 @@ MAX_DISTINCT_SHARE = 0.5
 MIN_TEXTS_TO_JUDGE = 20
 
 
-def infer_schema(table: Table, overrides: Mapping[str, str] | str | None = None) -> Schema:
+def infer_schema(
+    table: Table,
+    overrides: Mapping[str, str] | str | None = None,
+    is_normal: Bools | None = None,
+) -> Schema:
     """Find out what the columns of a training table are.
 
     Parameters
@@ -40,6 +44,8 @@ def infer_schema(table: Table, overrides: Mapping[str, str] | str | None = None)
     overrides : mapping of str to str, str, or None
         A mapping declares the kinds of the columns it names; the data must bear it out. One
         kind for all, such as ``"real"``, is the coding of every column that can take it.
+    is_normal : array of bool, or None
+        The rows that are not labelled anomalies, which say whether a column varies; None: all.
 
     Raises
     ------
@@ -49,12 +55,14 @@ def infer_schema(table: Table, overrides: Mapping[str, str] | str | None = None)
     """
     if not table.n_rows:
         raise UserError("The training table must have rows; got 0. Give at least one.")
+    normal = np.ones(table.n_rows, np.bool_) if is_normal is None else is_normal
     if isinstance(overrides, str):
         coding = _kind_named(overrides, "Every column")
-        return Schema(tuple(_recoded(n, cells, coding) for n, cells in table.cells.items()))
+        recoded = (_recoded(n, cells, coding, normal) for n, cells in table.cells.items())
+        return Schema(tuple(recoded))
     declared = _declarations(table, overrides or {})
     columns = (
-        _declared(n, cells, declared[n]) if n in declared else _inferred(n, cells)
+        _declared(n, cells, declared[n], normal) if n in declared else _inferred(n, cells, normal)
         for n, cells in table.cells.items()
     )
     return Schema(tuple(columns))
@@ -70,6 +78,18 @@ def takes_few_values(values: Floats) -> bool:
     enough_rows = len(values) >= MIN_ROWS_PER_VALUE * n_distinct
     is_few = n_distinct <= MAX_FEW_VALUES and enough_rows
     return bool(is_few and values.min() >= 0 and _are_integers(values))
+
+
+def hardly_varies(values: Floats) -> bool:
+    """Whether numbers, none missing, are all the same but for fewer than ten.
+
+    No curve is learned from so few, and a single value has no unit in which another could be far
+    away: values are scored one by one, and one never seen is as odd as the number of rows says.
+    """
+    _, counts = np.unique(values, return_counts=True)
+    n_others = len(values) - counts.max(initial=0)
+    enough_rows = len(values) >= MIN_ROWS_PER_VALUE * len(counts)
+    return bool(n_others == 0 or (n_others < MIN_ROWS_PER_VALUE and enough_rows))
 
 
 def looks_like_counts(values: Floats) -> bool:
@@ -97,8 +117,8 @@ def is_strongly_skewed(values: Floats) -> bool:
     return bool(skew((values - low) / (high - low)) > MIN_SKEWNESS)
 
 
-def _inferred(name: str, cells: Cells) -> Column:
-    column = _column(name, *_infer_kind(cells), cells)
+def _inferred(name: str, cells: Cells, normal: Bools) -> Column:
+    column = _column(name, *_infer_kind(cells, normal), cells, normal)
     n_texts = np.count_nonzero(~missing(cells))
     if is_text(cells) and n_texts > MIN_TEXTS_TO_JUDGE:
         n_distinct = len(column.levels)
@@ -111,15 +131,15 @@ def _inferred(name: str, cells: Cells) -> Column:
     return column
 
 
-def _recoded(name: str, cells: Cells, coding: Kind) -> Column:
+def _recoded(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
     """Infer a column, then give it another coding if it can take it."""
-    column = _inferred(name, cells)
+    column = _inferred(name, cells, normal)
     if coding not in CODINGS[column.kind] or _breach(coding, cells):
         return column
-    return _column(name, column.kind, coding, cells)
+    return _column(name, column.kind, coding, cells, normal)
 
 
-def _declared(name: str, cells: Cells, coding: Kind) -> Column:
+def _declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
     """Make the column that the user declared, if the data bear it out."""
     if coding is not Kind.CATEGORY:
         cells = as_numbers(name, cells, "Declare the column 'category' or correct it.")
@@ -128,17 +148,22 @@ def _declared(name: str, cells: Cells, coding: Kind) -> Column:
             f"Column {name!r} is declared {coding.value!r} but has {breach}. "
             "Declare it 'real' or drop those rows."
         )
-    kind, _ = _infer_kind(cells)
-    return _column(name, kind if coding in CODINGS[kind] else coding, coding, cells)
+    kind, usual = _infer_kind(cells, normal)
+    can_take = coding is usual or coding in CODINGS[kind]
+    return _column(name, kind if can_take else coding, coding, cells, normal)
 
 
-def _column(name: str, kind: Kind, coding: Kind, cells: Cells) -> Column:
-    """Make a column with the levels that its cells have."""
+def _column(name: str, kind: Kind, coding: Kind, cells: Cells, normal: Bools) -> Column:
+    """Make a column with the levels that its cells have.
+
+    Those of a column that hardly varies are the values of normal rows: what labelled anomalies
+    alone have stays odd.
+    """
     if kind is Kind.BINARY:
         return Column(name, kind, coding, _low_and_high(cells))
     if coding is not Kind.CATEGORY:
         return Column(name, kind, coding)
-    values = cells[~missing(cells)]
+    values = cells[~missing(cells) & (normal if kind is Kind.REAL else True)]
     # The integers of counts are written out, however many digits they have.
     counts = Counter(map(str, map(int, values)) if kind is Kind.COUNT else as_text(values))
     return Column(name, kind, coding, tuple(sorted(counts, key=lambda text: (-counts[text], text))))
@@ -150,14 +175,19 @@ def _low_and_high(cells: Cells) -> tuple[float, float]:
     return (found[0], found[1]) if len(found) == 2 else (0.0, 1.0)
 
 
-def _infer_kind(cells: Cells) -> tuple[Kind, Kind]:
+def _infer_kind(cells: Cells, normal: Bools) -> tuple[Kind, Kind]:
     """Return what the cells are, and how to score them."""
     if is_text(cells):
         return Kind.CATEGORY, Kind.CATEGORY
-    values = cells[~missing(cells)]
+    is_present = ~missing(cells)
+    if not is_present.any():  # a column without a value has no type
+        return Kind.CATEGORY, Kind.CATEGORY
+    values = cells[is_present]
     n_distinct = len(np.unique(values))
     if n_distinct > 2 and takes_few_values(values):
         return Kind.COUNT, Kind.CATEGORY
+    if n_distinct != 2 and hardly_varies(cells[is_present & normal]):
+        return Kind.REAL, Kind.CATEGORY
     kind = Kind.REAL
     if n_distinct == 2:
         kind = Kind.BINARY

@@ -1,0 +1,111 @@
+"""Columns that have one value, nearly one, or none: what another value costs, and what is said."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fewlier import AnomalyDetector
+
+N, N_ANOMALIES = 600, 6
+WORD, NUMBER = "same", 0.0
+"""What a column of text and one of numbers always hold."""
+
+
+def rows(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    size = rng.normal(0, 1, n)
+    frame = pd.DataFrame({"size": size, "weight": 2 * size + rng.normal(0, 1, n)})
+    frame["word"], frame["roots"], frame["notes"] = WORD, NUMBER, np.nan
+    frame["errors"] = np.where(np.arange(n) % 250 == 7, 0.5 + np.arange(n) / n, 0.0)
+    frame.loc[n - N_ANOMALIES :, "weight"] += 6
+    return frame
+
+
+def small(**parameters):
+    settings = {"max_epochs": 8, "hidden": (32,), "lambdas": (0, 10), "false_alarm_rate": 0.05}
+    return AnomalyDetector(**settings, random_state=0, **parameters)
+
+
+LABELS = np.r_[np.full(N - N_ANOMALIES, np.nan), np.ones(N_ANOMALIES)]
+
+
+@pytest.fixture(scope="module", params=["average", "best"])
+def detector(request):
+    return small(selection=request.param).fit(rows(), LABELS)
+
+
+@pytest.fixture
+def usual():
+    return rows()[10:11]
+
+
+def scores_with(detector, usual, column, values):
+    altered = pd.concat([usual.assign(**{column: value}) for value in values])
+    return detector.anomaly_score(altered)
+
+
+def test_another_number_costs_what_another_text_does(detector, usual):
+    (text,) = scores_with(detector, usual, "word", ["other"])
+    numbers = scores_with(detector, usual, "roots", [1e-9, 1.0, 145.0, -1e300, 1e300])
+    (normal,) = detector.anomaly_score(usual)
+    assert normal + 1 < numbers.min()
+    assert np.ptp(numbers) < 1e-6
+    np.testing.assert_allclose(numbers, text, rtol=0.15)
+
+
+def test_it_is_bounded_by_the_number_of_rows_in_every_part(detector, usual):
+    """In nats the density has log(n + 2) and what normals scatter; in standard units it is less."""
+    before = detector.explain(usual).contributions[0]
+    for column, value in {"roots": 145.0, "errors": -1e12, "notes": 1e9}.items():
+        explained = detector.explain(usual.assign(**{column: value}))
+        gained = explained.contributions[0] - before
+        place = explained.columns.index(column)
+        assert 1 < gained[place] < 3 * np.log(N + 2)
+
+
+def test_a_column_that_nearly_always_has_one_value_is_scored_by_its_values(detector, usual):
+    seen, unseen, far = scores_with(detector, usual, "errors", [rows()["errors"][7], 7.7, 1e9])
+    (normal,) = detector.anomaly_score(usual)
+    assert normal < seen < unseen == far
+
+
+def test_the_expectation_names_the_one_value(detector, usual):
+    explained = detector.explain(usual.assign(roots=145.0, word="other"))
+    texts = {reason.column: str(reason) for reason in explained.top(0, n=2)}
+    assert texts["roots"].startswith("roots = 145, expected always 0: +")
+    assert texts["word"].startswith("word = other, expected always same: +")
+
+
+def test_levels_that_would_be_shown_with_0_percent_are_not_shown(detector, usual):
+    reasons = detector.explain(usual.assign(errors=9.0)).top(0, n=6)
+    errors = next(reason for reason in reasons if reason.column == "errors")
+    assert "(0 %)" not in errors.expectation
+    assert len(errors.expected_categories) == 3
+
+
+def test_the_summary_names_constant_and_empty_columns(detector):
+    text = str(detector.summary_)
+    assert "2 constant (word, roots)" in text
+    assert "1 nearly constant (errors)" in text
+    assert "1 empty (notes)" in text
+    assert "Column 'notes' is empty throughout; a value there will count as odd." in text
+
+
+def test_any_type_of_value_may_come_first_in_an_empty_column(detector, usual):
+    assert detector.anomaly_score(usual.assign(notes="text")) > detector.anomaly_score(usual) + 1
+
+
+def test_a_saved_model_scores_other_values_alike(detector, usual, tmp_path):
+    detector.save(tmp_path / "model.fewlier")
+    again = AnomalyDetector.load(tmp_path / "model.fewlier")
+    strange = pd.concat([usual.assign(roots=145.0), usual.assign(errors=3.0, notes=1.0)])
+    np.testing.assert_array_equal(again.anomaly_score(strange), detector.anomaly_score(strange))
+
+
+def test_values_of_labelled_anomalies_alone_stay_bounded():
+    """Twelve values, each of one labelled anomaly, are no reason to measure a constant column."""
+    table = rows().assign(roots=np.r_[np.zeros(N - 12), np.linspace(0.3, 99, 12)])
+    labels = np.r_[np.full(N - 12, np.nan), np.ones(12)]
+    fitted = small().fit(table, labels)
+    scores = scores_with(fitted, table[10:11], "roots", [0.0, 145.0, 1e12])
+    assert scores[0] + 1 < scores[1] == scores[2] < 30
