@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -87,10 +88,12 @@ def detector_of_gaps(request):
     "convert",
     [
         pl.from_pandas,
+        lambda t: pl.from_pandas(t).lazy(),
         lambda t: pa.Table.from_pandas(t, preserve_index=False),
+        lambda t: duckdb.from_df(t),
         pd.DataFrame.to_numpy,
     ],
-    ids=["polars", "pyarrow", "numpy"],
+    ids=["polars", "lazy polars", "pyarrow", "duckdb", "numpy"],
 )
 @pytest.mark.parametrize("share", [0.0, 0.2], ids=["whole", "with missing cells"])
 def test_tables_of_every_library_give_the_scores_of_pandas(convert, share):

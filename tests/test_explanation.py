@@ -7,6 +7,7 @@ import pytest
 from factories import small
 
 from fewlier import AnomalyDetector
+from fewlier.errors import UserError
 from fewlier.expectation import RARER
 from fewlier.explanation import Reason
 
@@ -231,3 +232,45 @@ def test_an_explanation_of_missing_cells_alone_reads_back(detector):
 )
 def test_a_reason_reads_as_words(reason, words):
     assert str(reason) == words
+
+
+# Rows by label
+
+
+def test_a_row_is_found_by_its_label_in_the_index(detector):
+    rows = leaves(20, seed=3)
+    explanation = detector.explain(rows.set_axis([f"r{i}" for i in range(50, 70)]))
+    assert explanation.top("r57") == explanation.top(7) == detector.explain(rows).top(7)
+    assert explanation.tops(["r57", 3]) == explanation.tops([7, 3])
+
+
+def test_an_integer_is_a_position_whatever_the_index(detector):
+    rows = leaves(4, seed=3)
+    shuffled = detector.explain(rows.iloc[[2, 3, 0, 1]])
+    assert shuffled.top(0) == shuffled.top(np.int64(0)) == detector.explain(rows).top(2)
+    assert shuffled.top(-1) == shuffled.top(3)
+
+
+def test_labels_of_several_levels_and_dates_are_found(detector):
+    rows = leaves(4, seed=3)
+    levels = pd.MultiIndex.from_product([["a", "b"], [1, 2]])
+    explanation = detector.explain(rows.set_axis(levels))
+    assert explanation.top(("b", 1)) == explanation.top(2)
+    days = detector.explain(rows.set_axis(pd.date_range("2026-11-16", periods=4)))
+    assert days.top("2026-11-18") == days.top(pd.Timestamp("2026-11-18")) == days.top(2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "row", "message"),
+    [
+        (list("abcd"), "e", "must be a label of X's index; got 'e'"),
+        (list("abcd"), 4, "position from 0 to 3; got 4. For an integer label"),
+        (list("abca"), "a", r"must stand for one row; 'a' has \[0, 3\]"),
+        (None, "a", "without an index must be given by position; got 'a'"),
+    ],
+)
+def test_a_row_that_cannot_be_found_is_named(detector, labels, row, message):
+    rows = leaves(4, seed=3)
+    given = rows.set_axis(labels) if labels else pl.from_pandas(rows)
+    with pytest.raises(UserError, match=message):
+        detector.explain(given).top(row)

@@ -28,6 +28,7 @@ from fewlier.record import from_record, to_record
 from fewlier.selection import Selection
 from fewlier.summary import summarise, unit_of
 from fewlier.table import Schema, Table
+from fewlier.table.frame import has_names, row_labels
 from fewlier.table.labels import ANOMALY, read_labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
@@ -197,7 +198,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame (pandas, polars, pyarrow) or 2-D array
+        X : DataFrame (pandas, polars, pyarrow), Arrow stream (a DuckDB relation) or 2-D array
             Training rows. Numbers and text may be mixed, and cells may be missing.
         y : sequence, or None
             1 (True) for an anomaly, 0 (False) for a normal row, missing for an unlabelled one.
@@ -286,7 +287,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     def explain(self, X: object) -> Explanation:
         """Return what each column adds to the score of each row; its `meaning` says how."""
-        return explain(self._model(), self._table(X), self.score_unit_)
+        return explain(self._model(), self._table(X), self.score_unit_, row_labels(X))
 
     def set_threshold(
         self,
@@ -437,7 +438,7 @@ def _by_position(table: Table, names: tuple[str, ...]) -> Table:
 
 
 def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
-    table, is_named = Table.of(X), _has_names(X)
+    table, is_named = Table.of(X), has_names(X)
     if is_named and was_named:
         return table
     if is_named != was_named:
@@ -450,10 +451,6 @@ def _recalibrate(detector: AnomalyDetector, calibration: Calibration) -> None:
     if hasattr(detector, "summary_"):
         threshold, rule = calibration.threshold, calibration.rule
         detector.summary_ = replace(detector.summary_, threshold=threshold, rule=rule)
-
-
-def _has_names(X: object) -> bool:
-    return hasattr(X, "columns") or hasattr(X, "column_names")
 
 
 def _fit(
@@ -479,7 +476,7 @@ def _fit(
     ((detector.model_, detector.history_),) = fit_models([plan], recipe, on_epoch)
     detector._plan = plan
     detector._memory = Memory.of(plan) if detector.memory else None
-    _remember_columns(detector, table.names, _has_names(X))
+    _remember_columns(detector, table.names, has_names(X))
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
     detector.summary_ = summarise(detector.model_, detector.history_, labels, seconds, plan.notes)

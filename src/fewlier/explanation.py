@@ -1,14 +1,16 @@
 """Contributions per column: which columns made a row odd, and what was expected of them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from fewlier.errors import UserError
 from fewlier.expectation import Expectation, expected
 from fewlier.model import FittedModel
 from fewlier.table import Encoded, Table
@@ -117,6 +119,8 @@ class Explanation:
         What contributions and remainder mean with the density at hand, in a sentence.
     expected : Expectation
         What was expected of every cell given the others.
+    index : pandas.Index or None
+        Labels of the rows, if they came in a pandas DataFrame.
     """
 
     table: Table
@@ -125,6 +129,7 @@ class Explanation:
     unit: str
     model: FittedModel
     encoded: Encoded
+    index: Any | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -160,13 +165,18 @@ class Explanation:
         rows, columns = np.divmod(np.arange(self.contributions.size), len(self.columns))
         return expected(self.model, self.encoded, rows, columns)
 
-    def top(self, row: int, n: int = 3) -> list[Reason]:
-        """Return the n columns that add most to the score of one row, the largest first."""
+    def top(self, row: Hashable, n: int = 3) -> list[Reason]:
+        """Return the n columns that add most to the score of one row, the largest first.
+
+        An integer is the position of the row, as in the arrays that a detector returns, whatever
+        the index of X; anything else is a label of that index.
+        """
         return self.tops([row], n)[0]
 
-    def tops(self, rows: Sequence[int] | None = None, n: int = 3) -> list[list[Reason]]:
+    def tops(self, rows: Iterable[Hashable] | None = None, n: int = 3) -> list[list[Reason]]:
         """Return the top n columns of some rows, or of all; much faster than row by row."""
-        chosen = np.arange(len(self.encoded)) if rows is None else np.asarray(rows, dtype=np.int64)
+        places = range(len(self.encoded)) if rows is None else map(self._place, rows)
+        chosen = np.fromiter(places, dtype=np.int64)
         order = np.argsort(-self.contributions[chosen], axis=1, kind="stable")[:, :n]
         width = order.shape[1]
         if not order.size:
@@ -189,6 +199,26 @@ class Explanation:
             ]
             for line, (row, columns) in enumerate(zip(chosen, order, strict=True))
         ]
+
+    def _place(self, row: Hashable) -> int:
+        """Return the position of a row, which must be one."""
+        n = len(self.encoded)
+        if isinstance(row, Integral):
+            if -n <= int(row) < n:
+                return int(row) % n
+            raise UserError(
+                f"A row given by an integer must be a position from 0 to {n - 1}; got {row}. "
+                "For an integer label of X's index, give X.index.get_loc(label)."
+            )
+        if self.index is None:
+            raise UserError(f"Rows without an index must be given by position; got {row!r}.")
+        try:
+            found = np.arange(n)[self.index.get_loc(row)]
+        except (KeyError, TypeError) as error:
+            raise UserError(f"A row must be a label of X's index; got {row!r}.") from error
+        if np.size(found) != 1:
+            raise UserError(f"A label must stand for one row; {row!r} has {found.tolist()}.")
+        return int(np.ravel(found)[0])
 
     def _value(self, name: str, row: int) -> float | str | None:
         cell: Any = self.table.cells[name][row]
@@ -251,9 +281,14 @@ def _arrow_schema() -> "pa.Schema":
     return pa.schema(types | {"expected_categories": pa.list_(pair)})
 
 
-def explain(model: FittedModel, table: Table, unit: str) -> Explanation:
-    """Explain the scores of a table's rows."""
+def explain(
+    model: FittedModel,
+    table: Table,
+    unit: str,
+    index: Any | None = None,  # noqa: ANN401
+) -> Explanation:
+    """Explain the scores of a table's rows; `index` has their labels."""
     matched = model.encoder.schema.match(table)
     encoded = model.encoder.encode(matched)
     contributions, remainder = model.contributions(encoded)
-    return Explanation(matched, contributions, remainder, unit, model, encoded)
+    return Explanation(matched, contributions, remainder, unit, model, encoded, index)

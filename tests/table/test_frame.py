@@ -1,6 +1,7 @@
 import datetime as dt
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from fewlier.errors import FewlierError, UserError
 from fewlier.table import Table
-from fewlier.table.frame import missing, number_text
+from fewlier.table.frame import has_names, missing, number_text
 
 DATE = dt.date(2024, 5, 1)
 
@@ -51,6 +52,72 @@ def test_every_numeric_dtype_becomes_float64_with_nan_for_missing(frame):
     cells = Table.of(frame).cells["x"]
     assert cells.dtype == np.float64
     np.testing.assert_array_equal(cells, [1.0, np.nan, 3.0])
+
+
+class Stream:
+    """Something of which no more is known than that it gives Arrow."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+STREAMED = pa.table({"n": [1, None, 3], "t": ["a", None, "b"]})
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        duckdb.from_arrow,
+        Stream,
+        pa.Table.to_reader,
+        lambda table: table.to_batches()[0],
+        lambda table: pl.from_arrow(table).lazy(),
+    ],
+    ids=["duckdb", "stream", "reader", "batch", "lazy"],
+)
+def test_relations_streams_and_lazy_frames_are_read_like_tables(give):
+    given = give(STREAMED)
+    assert has_names(given)
+    cells = Table.of(given).cells
+    np.testing.assert_array_equal(cells["n"], [1.0, np.nan, 3.0])
+    assert cells["t"].tolist() == ["a", None, "b"]
+
+
+def test_every_type_of_duckdb_is_read():
+    row = "x, x::decimal(9, 2) d, sum(x) over () s, x = 1 b, ('u' || x % 2)::enum('u0', 'u1') e"
+    cells = Table.of(duckdb.sql(f"select {row} from range(3) t(x)")).cells
+    assert {name: cell.tolist() for name, cell in cells.items()} == {
+        "x": [0, 1, 2],
+        "d": [0, 1, 2],
+        "s": [3, 3, 3],
+        "b": ["False", "True", "False"],
+        "e": ["u0", "u1", "u0"],
+    }
+
+
+def test_an_error_of_the_query_is_not_hidden():
+    with pytest.raises(duckdb.ConversionException, match="Could not convert"):
+        Table.of(duckdb.sql("select cast('z' || x as int) n from range(3) t(x)"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            Stream(pa.table([[1], [2]], names=["a", "a"])),
+            "Column names must be unique; got 'a' 2 times",
+        ),
+        (Stream(pa.table({})), "must have a column"),
+        (Stream(pa.chunked_array([[1.0]])), "must be a DataFrame, an Arrow stream or a 2-D array"),
+        (pl.Series([1.0]), "must be a DataFrame, an Arrow stream or a 2-D array"),
+    ],
+)
+def test_a_stream_that_is_not_a_table_is_refused(given, message):
+    with pytest.raises(UserError, match=message):
+        Table.of(given)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +323,7 @@ def test_a_table_without_columns_is_refused(data):
     "data", [np.zeros(3), [1, 2], pd.Series([1, 2]), np.zeros((1, 1, 1)), [[1, 2], [3]], 5]
 )
 def test_what_is_not_two_dimensional_is_refused(data):
-    with pytest.raises(UserError, match=r"DataFrame or a 2-D array; got .*Reshape your data"):
+    with pytest.raises(UserError, match=r"DataFrame, .* or a 2-D array; got .*Reshape your data"):
         Table.of(data)
 
 

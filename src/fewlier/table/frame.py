@@ -34,6 +34,7 @@ _TEXT = (str, bool, np.bool_)
 _NUMBER = (Real, Decimal)
 # By name, so that pandas, whose pd.NA and pd.NaT these are, need not be installed.
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
+_STREAM = "__arrow_c_stream__"
 # Below it every integer is exact in float64 and is written without an exponent.
 _PLAIN_INTEGER = 1e15
 
@@ -58,8 +59,10 @@ class Table:
 
     @classmethod
     def of(cls, data: object) -> Table:
-        """Read a pandas, polars or pyarrow DataFrame, or a 2-D array or list of rows.
+        """Read a DataFrame (pandas, polars, pyarrow), an Arrow stream, or a 2-D array or list.
 
+        An Arrow stream is anything with ``__arrow_c_stream__``: a DuckDB relation, or a
+        `pyarrow.RecordBatchReader`, which can be read only once. A lazy frame is computed.
         Numbers become float64; text, booleans and categoricals become text; null, NaN and NaT
         are missing. A column that mixes text with numbers is text. Columns of arrays are called
         ``x0``, ``x1``, and so on.
@@ -116,19 +119,51 @@ def number_text(number: float) -> str:
     return repr(float(number))
 
 
+def has_names(data: object) -> bool:
+    """Whether columns have names of their own, as those of arrays do not."""
+    # The type is asked, because a lazy frame would compute its columns.
+    return any(hasattr(type(data), name) for name in ("columns", "column_names", _STREAM))
+
+
+def row_labels(data: object) -> Any | None:  # noqa: ANN401 - pandas need not be installed
+    """Return the index of a pandas DataFrame, or None if the rows have no labels."""
+    import narwhals as nw
+
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame) else None
+
+
 def _as_frame(data: object) -> nw.DataFrame[Any] | None:
-    """Wrap any kind of DataFrame; None where `data` is none."""
+    """Wrap any kind of DataFrame; None where `data` is not one."""
     if isinstance(data, np.ndarray | list | tuple):
         return None
     import narwhals as nw  # here, because arrays need no DataFrame package
 
     try:
-        frame = nw.from_native(data, eager_only=True, pass_through=True)
+        frame = nw.from_native(data, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         # pyarrow keeps its names in `column_names`, pandas in `columns`; polars has no duplicates.
         names: Any = getattr(data, "column_names", None) or getattr(data, "columns", ())
         raise _repeated_name_error(map(str, names)) from error
-    return frame if isinstance(frame, nw.DataFrame) else None
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    if hasattr(data, _STREAM):
+        return _read_stream(data)
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else None
+
+
+def _read_stream(data: object) -> nw.DataFrame[Any] | None:
+    """Read rows from Arrow; None where they are single values, such as those of a Series."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    try:
+        rows = pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid:
+        return None
+    check_names(rows.schema.names, 0)
+    frame: nw.DataFrame[Any] = nw.from_native(rows.read_all(), eager_only=True)
+    return frame
 
 
 def _as_array(data: object) -> npt.NDArray[Any]:
@@ -143,7 +178,7 @@ def _as_array(data: object) -> npt.NDArray[Any]:
     array = np.asarray(data) if hasattr(data, "__array__") else np.asarray(data, dtype=object)
     if array.ndim != 2:
         raise UserError(
-            "The data must be a DataFrame or a 2-D array; got "
+            "The data must be a DataFrame, an Arrow stream or a 2-D array; got "
             f"{type(data).__name__} of shape {array.shape}. Reshape your data to one line per row, "
             "with array.reshape(1, -1) if it is a single row."
         )
