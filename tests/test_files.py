@@ -10,7 +10,6 @@ from factories import FEATURES, payments, small
 
 from fewlier import AnomalyDetector, UserError
 from fewlier.files import (
-    LabelColumn,
     ScoreReport,
     evaluate_file,
     explain_file,
@@ -19,6 +18,7 @@ from fewlier.files import (
     score_file,
 )
 from fewlier.table import Table, reading
+from fewlier.table.label_column import LabelColumn
 from fewlier.table.reading import open_table
 
 ROWS = payments(60, seed=4)
@@ -75,7 +75,7 @@ def test_the_same_rows_are_read_however_they_are_written(content, opened):
     expected = Table.of(ROWS[FEATURES])
     for name in FEATURES:
         np.testing.assert_array_equal(found.cells[name], expected.cells[name])
-    assert labels.tolist() == ROWS["fraud"].fillna(-1).tolist()
+    assert labels.codes.tolist() == ROWS["fraud"].fillna(-1).tolist()
 
 
 def test_without_a_label_column_there_are_no_labels(opened):

@@ -16,7 +16,7 @@ LAYERS = [  # bottom to top; a layer imports only from those before it
     {"conditionals"},
     {"densities", "objective", "sampling", "trust"},
     {"training"},
-    {"folds", "selection", "calibration", "drift", "landmarks", "points"},
+    {"folds", "selection", "calibration", "drift", "evaluation", "landmarks", "points"},
     {"neighbours", "forest"},
     {"planning", "model"},
     {"memory", "expectation", "unseen"},

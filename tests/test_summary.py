@@ -215,6 +215,8 @@ def test_a_summary_survives_json(detector):
         ("lambda_weights", [[0]], "no lists of theirs"),
         ("lambda_weights", [[0, "1"]], "no lists of theirs"),
         ("curves", {}, "'curves' is no list"),
+        ("labelled_kinds", ["theft"], "'labelled_kinds' is no record of counts"),
+        ("labelled_kinds", {"theft": 0}, "'labelled_kinds' is no record of counts"),
         ("curves", [1], "a curve must be a record"),
     ],
 )
@@ -222,6 +224,7 @@ def test_a_record_that_no_summary_has_written_is_refused(name, value, message):
     record = {"n_normal": 9, "n_anomaly": 1, "n_unlabelled": 0, "kinds": {"x": "real"}}
     record |= {"criterion": "auc", "validation": 0.5, "lambda_weights": [[0.0, 1.0]]}
     record |= {"threshold": 1.0, "unit": "nats", "passes_per_row": 1, "seconds": 0.5, "notes": []}
+    record |= {"rule": "", "curves": [], "n_compared": 0, "labelled_kinds": {"theft": 1}}
     assert Summary.from_json(record).n_normal == 9
     with pytest.raises(FormatError, match=message):
         Summary.from_json(record | {name: value})

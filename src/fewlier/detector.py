@@ -29,7 +29,7 @@ from fewlier.selection import Selection
 from fewlier.summary import summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.frame import has_names, row_labels
-from fewlier.table.labels import ANOMALY, read_labels
+from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
 from fewlier.unseen import out_of_fold_scores
@@ -200,8 +200,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         ----------
         X : DataFrame (pandas, polars, pyarrow), Arrow stream (a DuckDB relation) or 2-D array
             Training rows. Numbers and text may be mixed, and cells may be missing.
-        y : sequence, or None
+        y : sequence, Labels, or None
             1 (True) for an anomaly, 0 (False) for a normal row, missing for an unlabelled one.
+            Text is read by ``fewlier.table.label_column.LabelColumn``, which keeps kinds too.
         validation : (X, y), or None
             Rows that choose epoch and lambda; without them, some of the training rows do.
         on_epoch : callable
@@ -402,7 +403,7 @@ def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[n
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise UserError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
     table = schema.match(Table.of(pair[0]))
-    return table, read_labels(pair[1], table.n_rows)
+    return table, Labels.of(pair[1], table.n_rows).codes
 
 
 def _warn_if_unattainable(calibration: Calibration, rate: float) -> None:
@@ -465,9 +466,9 @@ def _fit(
     recipe = read_recipe(parameters)
     seed = read_seed(detector.random_state)
     table = Table.of(X)
-    labels = read_labels(y, table.n_rows)
-    schema = read_schema(parameters, table, labels != ANOMALY)
-    training = schema.match(table), labels
+    labels = Labels.of(y, table.n_rows)
+    schema = read_schema(parameters, table, labels.codes != ANOMALY)
+    training = schema.match(table), labels.codes
     if validation is None:
         plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
     else:
@@ -492,9 +493,9 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
         )
     recipe = read_recipe(detector.get_params(deep=False))
     table = detector._table(X)
-    labels = read_labels(y, table.n_rows)
+    labels = Labels.of(y, table.n_rows)
     seed = read_seed(detector.random_state)
-    more = model.encode(table), labels
+    more = model.encode(table), labels.codes
     guarantee = model.calibration.guarantee
     plan = memory.plan(model.encoder, more, recipe.unlabelled, guarantee, seed)
     detector.model_, detector.history_ = update_model(model, plan, recipe, on_epoch)

@@ -10,6 +10,7 @@
 
     UserWarning
     └── FewlierWarning          the result stands, with a limit the user should know of
+        └── LabelWarning        a label that may be a slip
 
 A message names its subject, what it must be, what was found and where, and a remedy; rows are
 counted from 0. Whatever is not a `FewlierError` is a bug and keeps its traceback.
@@ -56,3 +57,7 @@ class FormatError(UserError):
 
 class FewlierWarning(UserWarning):
     """A result that stands, with a limit that the user should know of."""
+
+
+class LabelWarning(FewlierWarning):
+    """A label that was taken for what it says, and may be a slip."""

@@ -1,25 +1,26 @@
 """A detector on data files: fit, score, explain, evaluate; rows pass through in batches."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier.calibration import Calibration, check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.drift import Drift
-from fewlier.errors import UserError
+from fewlier.errors import FewlierWarning, LabelWarning, UserError
+from fewlier.evaluation import Evaluation, evaluate
 from fewlier.explanation import Explanation, explain
 from fewlier.model import FittedModel
 from fewlier.table import Encoded, Table
-from fewlier.table.columns import listed
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, label_values, read_labels
+from fewlier.table.columns import choices, listed
+from fewlier.table.label_column import LabelColumn, LabelReader
+from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
 from fewlier.table.waiting import waiting
 from fewlier.table.writing import Write
@@ -40,70 +41,60 @@ def _no_news(share: float | None) -> None:
     """Ignore the progress."""
 
 
-@final
-@dataclass(frozen=True)
-class LabelColumn:
-    """The column that holds the labels, and the value in it that means anomaly, if it is text."""
-
-    name: str
-    anomaly: str | None = None
-
-    def check(self, file: TableFile) -> None:
-        """Refuse a file without this column."""
-        if self.name not in file.columns:
-            raise UserError(
-                f"{file.name}: the label column must be among its columns; got {self.name!r}. "
-                f"{_choices(self.name, file.columns)}"
-            )
-
-    def values(self, batch: Batch) -> Floats:
-        """Return the labels of a batch as numbers, NaN where there is none."""
-        with naming(batch.file, batch.start):
-            return label_values(self.name, batch.rows[self.name].to_pylist(), self.anomaly)
-
-    def read(self, values: Floats, file: TableFile) -> npt.NDArray[np.int8]:
-        """Return the labels of a whole file."""
-        with naming(file.name):
-            if self.anomaly is not None and not (values == 1).any():
-                raise UserError(
-                    f"label column {self.name!r} must hold the value that means anomaly; "
-                    f"{self.anomaly!r} is not in it. Give another value to --anomaly."
-                )
-            return read_labels(values, len(values))
-
-
 def read_training_rows(
     file: TableFile,
     label: LabelColumn | None,
     ignore: Sequence[str] = (),
     declared: Mapping[str, str] | None = None,
-) -> tuple[pa.Table, npt.NDArray[np.int8] | None]:
+    *,
+    is_complete: bool = True,
+) -> tuple[pa.Table, Labels | None]:
     """Return the features and labels of a file.
 
     Features are all columns but the label, those to ignore, and one without a name, such as the
-    index that pandas writes.
+    index that pandas writes. A file that is not complete may lack values that `label` names.
     """
-    if label is not None:
-        label.check(file)
+    labels = label and FileLabels(label, file)
     unknown = [name for name in ignore if name not in file.columns]
     if unknown:
         raise UserError(
             f"{file.name}: columns to ignore must be among its columns; got {listed(unknown)}. "
-            f"{_choices(unknown[0], file.columns)}"
+            f"{choices(unknown[0], file.columns)}"
         )
     left_out = {"", *ignore, *([label.name] if label else [])}
     features = [name for name in file.columns if name not in left_out]
     if not features:
         raise UserError(f"{file.name}: a table must have a column to learn from; none is left.")
     batch = file.whole()
-    labels = None if label is None else label.read(label.values(batch), file)
+    if labels:
+        labels.add(batch)
+    found = labels and labels.read(is_complete=is_complete)
     with naming(file.name):
-        return batch.training_rows(features, declared or {}), labels
+        return batch.training_rows(features, declared or {}), found
 
 
-def _choices(name: str, columns: Sequence[str]) -> str:
-    close = get_close_matches(name, columns, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Choose from {listed(columns)}."
+@final
+class FileLabels:
+    """The labels of a file, read batch by batch."""
+
+    def __init__(self, label: LabelColumn, file: TableFile) -> None:
+        with naming(file.name):
+            label.check(file.columns)
+        self._file, self._reader = file.name, LabelReader(label)
+
+    def add(self, batch: Batch) -> None:
+        """Read the labels of a batch."""
+        with naming(batch.file, batch.start):
+            self._reader.add(batch.rows[self._reader.column.name].to_pylist())
+
+    def read(self, *, is_complete: bool = True) -> Labels:
+        """Return the labels of the whole file, and warn of what they were taken for."""
+        with naming(self._file):
+            labels = self._reader.read(is_complete=is_complete)
+        for category, messages in ((FewlierWarning, labels.notes), (LabelWarning, labels.doubts)):
+            for message in messages:
+                warnings.warn(f"{self._file}: {message}", category, stacklevel=3)
+        return labels
 
 
 def fit_file(
@@ -121,7 +112,7 @@ def fit_file(
     rows, labels = read_training_rows(file, label, ignore, declared)
     held_back = None
     if validation is not None:
-        held_back = read_training_rows(validation, label, ignore, declared)
+        held_back = read_training_rows(validation, label, ignore, declared, is_complete=False)
     # Either may be at fault.
     with naming(file.name if validation is None else f"{file.name}, {validation.name}"):
         return detector.fit(rows, labels, validation=held_back, on_epoch=on_epoch)
@@ -131,13 +122,13 @@ def update_file(
     detector: AnomalyDetector, file: TableFile, label: LabelColumn, on_epoch: OnEpoch = no_news
 ) -> AnomalyDetector:
     """Let a detector learn from the labelled rows of a file, which may have further columns."""
-    label.check(file)
+    labels = FileLabels(label, file)
     batch = file.whole()
-    labels = label.read(label.values(batch), file)
-    schema = detector.model_.encoder.schema
-    table = batch.table(schema)
+    labels.add(batch)
+    found = labels.read()
+    table = batch.table(detector.model_.encoder.schema)
     with naming(file.name):
-        return detector.update(pa.table(table.cells), labels, on_epoch=on_epoch)
+        return detector.update(pa.table(table.cells), found, on_epoch=on_epoch)
 
 
 @final
@@ -286,6 +277,7 @@ class TopRows:
     rows: npt.NDArray[np.int64]
     scores: Floats
     explanation: Explanation
+    labels: Labels | None = None  # of the whole file
 
     def records(self, detector: AnomalyDetector, n_reasons: int) -> list[dict[str, Any]]:
         """Return one record per row, of JSON values."""
@@ -298,6 +290,7 @@ class TopRows:
                 "anomaly_score": float(scores[i]),
                 "is_anomaly": bool(scores[i] > detector.threshold_),
                 "p_value": float(p_values[i]),
+                **({} if self.labels is None else self.labels.record(row)),
                 "reasons": [reason._asdict() for reason in reasons[i]],
             }
             for i, row in enumerate(self.rows)
@@ -308,39 +301,24 @@ def explain_file(
     detector: AnomalyDetector,
     file: TableFile,
     n_rows: int,
+    label: LabelColumn | None = None,
     on_batch: OnBatch = _no_news,
 ) -> TopRows:
     """Explain the highest-scored rows of a file."""
+    labels = label and FileLabels(label, file)
     best = np.empty(0)
     rows = np.empty(0, dtype=np.int64)
     table = Table({})
     for batch, part, _, scores in scored_batches(detector, file, on_batch):
+        if labels:
+            labels.add(batch)
         table = table.followed_by(part) if len(rows) else part
         best = np.concatenate([best, scores])
         rows = np.concatenate([rows, batch.start + np.arange(len(scores))])
         kept = np.argsort(-best, kind="stable")[:n_rows]
         best, rows, table = best[kept], rows[kept], table.take(kept)
-    return TopRows(rows, best, explain(detector.model_, table, detector.score_unit_))
-
-
-@final
-@dataclass(frozen=True)
-class Evaluation:
-    """How well the scores of labelled rows tell anomalies from normal rows.
-
-    `auc` and `average_precision` judge the ranking; `precision`, `recall` and `false_alarm_rate`
-    the threshold. Unlabelled rows are left out.
-    """
-
-    n_normal: int
-    n_anomaly: int
-    n_unlabelled: int
-    auc: float
-    average_precision: float
-    threshold: float
-    precision: float | None
-    recall: float
-    false_alarm_rate: float
+    explanation = explain(detector.model_, table, detector.score_unit_)
+    return TopRows(rows, best, explanation, labels and labels.read())
 
 
 def evaluate_file(
@@ -350,28 +328,11 @@ def evaluate_file(
     on_batch: OnBatch = _no_news,
 ) -> Evaluation:
     """Compare scores with labels."""
-    label.check(file)
-    parts = [
-        (s, label.values(batch)) for batch, _, _, s in scored_batches(detector, file, on_batch)
-    ]
-    scores, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-    labels = label.read(values, file)
-    normal, anomaly = scores[labels == NORMAL], scores[labels == ANOMALY]
-    if not len(normal) or not len(anomaly):
-        raise UserError(
-            f"{file.name}: an evaluation needs rows of both labels; got {len(normal)} normal and "
-            f"{len(anomaly)} anomalous. Label some of each."
-        )
-    truth, judged = labels[labels != UNLABELLED], scores[labels != UNLABELLED]
-    alarms, hits = int((normal > detector.threshold_).sum()), (anomaly > detector.threshold_).sum()
-    return Evaluation(
-        len(normal),
-        len(anomaly),
-        int((labels == UNLABELLED).sum()),
-        float(roc_auc_score(truth, judged)),
-        float(average_precision_score(truth, judged)),
-        detector.threshold_,
-        float(hits / (hits + alarms)) if hits + alarms else None,
-        float(hits / len(anomaly)),
-        alarms / len(normal),
-    )
+    labels, parts = FileLabels(label, file), []
+    for batch, _, _, scores in scored_batches(detector, file, on_batch):
+        labels.add(batch)
+        parts.append(scores)
+    found = labels.read()
+    with naming(file.name):
+        trained = detector.summary_.labelled_kinds
+        return evaluate(np.concatenate(parts), found, detector.threshold_, trained)

@@ -1,6 +1,7 @@
 """What a fit did, in words and numbers."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -9,7 +10,8 @@ import numpy as np
 from fewlier.archive import require
 from fewlier.curves import MemberCurve, curves_of
 from fewlier.table.columns import Column, fields_of, is_finite_float
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.table.label_column import listed_counts
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 
 if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.fitting import MemberHistory
@@ -44,6 +46,8 @@ class Summary:
         How long the fit took.
     notes : tuple of str
         What the fit decided or could not do.
+    labelled_kinds : dict of str to int
+        Labelled anomalies of each kind, where the labels name kinds.
     curves : tuple of MemberCurve
         Validation curve of every member.
     """
@@ -60,9 +64,10 @@ class Summary:
     passes_per_row: int
     seconds: float
     notes: tuple[str, ...]
-    rule: str = ""
-    curves: tuple[MemberCurve, ...] = ()
-    n_compared: int = 0
+    rule: str
+    curves: tuple[MemberCurve, ...]
+    n_compared: int
+    labelled_kinds: dict[str, int]
 
     def __str__(self) -> str:
         """Return one line per fact."""
@@ -71,6 +76,7 @@ class Summary:
         lines = [
             f"rows        {self.n_normal} normal, {self.n_anomaly} anomalous, "
             f"{self.n_unlabelled} unlabelled",
+            *([f"kinds       {listed_counts(self.labelled_kinds)}"] * bool(self.labelled_kinds)),
             f"columns     {_by_kind(self.kinds)}",
             f"lambda      {weights} (weight in the score)",
             f"validation  {self.criterion.replace('_', ' ')} {self.validation:.3f}",
@@ -84,7 +90,8 @@ class Summary:
         """Return this summary of an update with the rows of what came before counted in."""
         counts = ("n_normal", "n_anomaly", "n_unlabelled")
         totals = {name: getattr(self, name) + getattr(before, name) for name in counts}
-        return replace(self, **totals)
+        kinds = _together(before.labelled_kinds, self.labelled_kinds)
+        return replace(self, labelled_kinds=kinds, **totals)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; the weights as pairs, because lambdas are numbers."""
@@ -103,6 +110,9 @@ class Summary:
             require(is_count, f"{name!r} is no number of rows.")
         for name in _NUMBERS:
             require(is_finite_float(values[name]), f"{name!r} is no number.")
+        kinds = values["labelled_kinds"]
+        is_kinds = isinstance(kinds, dict) and all(type(n) is int and n > 0 for n in kinds.values())
+        require(is_kinds, "'labelled_kinds' is no record of counts.")
         for name in ("criterion", "unit", "rule"):
             require(isinstance(values[name], str), f"{name!r} is no text.")
         require(is_texts(values["kinds"]), "'kinds' is no record of texts.")
@@ -125,6 +135,15 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(is_finite_float, value))
 
 
+def _together(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    """Add counts of kinds, which may be spelled otherwise the second time."""
+    spelled = {kind.casefold(): kind for kind in (*second, *first)}
+    totals: Counter[str] = Counter()
+    for kind, n in (*first.items(), *second.items()):
+        totals[spelled[kind.casefold()]] += n
+    return dict(totals.most_common())
+
+
 def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
     """List the columns of each kind, at most a few by name."""
     names: dict[str, list[str]] = {}
@@ -139,7 +158,7 @@ def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
 def summarise(
     model: "FittedModel",
     history: Sequence["MemberHistory"],
-    labels: np.ndarray,
+    labels: Labels,
     seconds: float,
     notes: Sequence[str],
     *,
@@ -147,13 +166,17 @@ def summarise(
 ) -> Summary:
     """Gather what a fit did; `first_epoch` is the number of the first that was judged."""
     kept = [line for line in history if line.weight]
+    n_normal, n_anomaly, n_unlabelled = (
+        int((labels.codes == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
+    )
     weights: dict[float, float] = {}
     for line in history:
         weights[line.lam] = weights.get(line.lam, 0.0) + line.weight
     return Summary(
-        n_normal=int((labels == NORMAL).sum()),
-        n_anomaly=int((labels == ANOMALY).sum()),
-        n_unlabelled=int((labels == UNLABELLED).sum()),
+        n_normal=n_normal,
+        n_anomaly=n_anomaly,
+        n_unlabelled=n_unlabelled,
+        labelled_kinds=labels.kind_counts,
         kinds={c.name: _kind(c) for c in model.encoder.schema.columns},
         lambda_weights=weights,
         validation=sum(line.weight * line.criterion for line in kept),
@@ -164,7 +187,13 @@ def summarise(
         n_compared=model.neighbours.n_rows if model.neighbours else 0,
         seconds=seconds,
         rule=model.calibration.rule,
-        notes=(*_distrust(kept, int((labels == UNLABELLED).sum())), *notes, *_diverged(history)),
+        notes=(
+            *labels.notes,
+            *labels.doubts,
+            *_distrust(kept, n_unlabelled),
+            *notes,
+            *_diverged(history),
+        ),
         curves=curves_of(history, first_epoch),
     )
 

@@ -217,7 +217,7 @@ def test_fit_refuses_a_bad_table(content, message, refused, tmp_path):
 
 FIT = {
     "--label class --anomaly bad": "train.csv: the label column must be among.*'class'",
-    "--label city --anomaly Paris": "must hold the value that means anomaly; 'Paris' is not in it",
+    "--label city --anomaly Paris": "the value that --anomaly names; 'Paris' is not in it",
     "--anomaly 1": "--anomaly must come with --label",
     "--label fraud --column visits": "--column must be NAME=KIND, .*; got 'visits'",
     "--label fraud --column visits=counts": "visits.*counts",
@@ -280,12 +280,14 @@ def test_update_refuses_a_model_that_keeps_no_rows(output, refused, tmp_path):
 
 def test_evaluate_needs_labels_of_both_kinds(model, refused, tmp_path):
     for rows, found in [
-        (ROWS.assign(fraud=0), "80 normal and 0"),
-        (ROWS.assign(fraud=1), "0 normal"),
+        (ROWS.assign(fraud=0), "0 anomalous, 80 normal and 0 unlabelled"),
+        (ROWS.assign(fraud=1), "80 anomalous, 0 normal and 0 unlabelled"),
+        (ROWS.assign(fraud=None), "0 anomalous, 0 normal and 80 unlabelled"),
     ]:
         (tmp_path / "test.csv").write_bytes(csv(rows))
         message = refused("evaluate", "test.csv", "-m", model, "--label", "fraud")
-        assert f"test.csv: an evaluation needs rows of both labels; got {found}" in message
+        needs = "an evaluation needs rows labelled anomalous, and normal or unlabelled ones"
+        assert f"test.csv: {needs} to compare them with; got {found}" in message
         assert "Label some of each" in message
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from fewlier import UserError
 from fewlier.cli.options import read_kinds, read_label, read_names
-from fewlier.files import LabelColumn
+from fewlier.table.label_column import LabelColumn
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,12 @@ def test_names_are_listed_by_commas_or_one_by_one(lists, names):
 
 
 def test_a_label_column_needs_a_name():
-    assert read_label(None, None) is None
-    assert read_label("fraud", None) == LabelColumn("fraud")
-    assert read_label("fraud", "bad") == LabelColumn("fraud", "bad")
+    assert read_label(None, None, None) is None
+    assert read_label("fraud", None, None) == LabelColumn("fraud")
+    assert read_label("fraud", ["bad", "odd"], ["ok"]) == LabelColumn(
+        "fraud", ("bad", "odd"), ("ok",)
+    )
     with pytest.raises(UserError, match="--anomaly must come with --label"):
-        read_label(None, "bad")
+        read_label(None, ["bad"], None)
+    with pytest.raises(UserError, match="--normal must come with --label"):
+        read_label(None, None, ["ok"])

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from factories import FEATURES, payments, small
 
-from fewlier.files import LabelColumn
 from fewlier.report import gather
+from fewlier.table.label_column import LabelColumn
 from fewlier.table.reading import HeldTable
 
 HOSTILE = [

@@ -5,11 +5,12 @@ import pytest
 from factories import FEATURES, payments
 
 from fewlier import UserError
-from fewlier.files import LabelColumn, explain_file
+from fewlier.files import explain_file
 from fewlier.report import facts as module
 from fewlier.report import gather
 from fewlier.report.thresholds import thresholds
 from fewlier.table import reading
+from fewlier.table.label_column import LabelColumn
 from fewlier.table.reading import open_table
 
 ROWS = payments(400, seed=1)
@@ -42,7 +43,7 @@ def test_many_batches_give_what_one_does(detector, table, facts):
     assert len(shares) > 5
     assert shares[-1] == 1
     np.testing.assert_array_equal(found.scores, facts.scores)
-    np.testing.assert_array_equal(found.labels, facts.labels)
+    np.testing.assert_array_equal(found.labels.codes, facts.labels.codes)
     assert [row.row for row in found.rows] == [row.row for row in facts.rows]
 
 
@@ -111,7 +112,9 @@ def test_thresholds_count_the_rows_above_each(facts):
         rate = (1 + (held_back > step).sum()) / (1 + len(held_back))
         assert found["rate"][i] == pytest.approx(rate)
         for name, label in (("normal", 0), ("anomalous", 1)):
-            assert found[name]["above"][i] == (facts.scores[facts.labels == label] > step).sum()
+            assert (
+                found[name]["above"][i] == (facts.scores[facts.labels.codes == label] > step).sum()
+            )
     assert found["normal"]["rows"] == (ROWS["fraud"] == 0).sum()
     own = found["rate"][found["start"]]
     assert own == pytest.approx(0.2, abs=0.02)  # what the detector was asked for

@@ -1,5 +1,3 @@
-from decimal import Decimal
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
 
-from fewlier.errors import CellError, UserError
-from fewlier.table.frame import MISSING
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, label_values, read_labels
+from fewlier.errors import UserError
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 
 NAN = float("nan")
 
@@ -146,57 +143,28 @@ def test_labels_with_missing_for_unlabelled_come_back(labels):
     assert read_labels(y, len(y)).tolist() == labels
 
 
+def test_labels_are_read_once():
+    labels = Labels.of([1, 0, None, -1], 4)
+    assert labels.codes.tolist() == [ANOMALY, NORMAL, UNLABELLED, UNLABELLED]
+    assert Labels.of(labels, 4) is labels
+    with pytest.raises(UserError, match="got 4 labels for 3 rows"):
+        Labels.of(labels, 3)
+
+
+@given(st.lists(st.sampled_from([ANOMALY, NORMAL, UNLABELLED]), min_size=1))
+def test_labels_that_were_read_stand_for_y_wherever_it_is_read(codes):
+    labels = Labels(np.array(codes, dtype=np.int8))
+    assert read_labels(labels, len(codes)).tolist() == codes
+    np.testing.assert_array_equal(np.isnan(np.asarray(labels)), np.array(codes) == UNLABELLED)
+
+
 @pytest.mark.parametrize(
-    "cells",
+    ("y", "compared"),
     [
-        ["1", "0", ""],
-        [" 1 ", "0", "NA"],
-        ["1.0", "0.0", "nan"],
-        ["1,0", "0,00", None],
-        ["true", "FALSE", "null"],
-        ["True", "False", "None"],
-        [True, False, None],
-        [1, 0, None],
-        [1.0, 0.0, NAN],
-        [Decimal("1.00"), Decimal(0), None],
+        ([1, 0, None], [ANOMALY, NORMAL, UNLABELLED]),
+        ([1, None, None], [ANOMALY, NORMAL, NORMAL]),
+        ([None, None, None], [NORMAL, NORMAL, NORMAL]),
     ],
 )
-def test_cells_of_a_label_column_say_one_zero_or_nothing(cells):
-    np.testing.assert_array_equal(label_values("y", cells), [1, 0, NAN])
-
-
-@pytest.mark.parametrize("spelling", MISSING)
-def test_a_missing_label_has_the_spellings_of_a_missing_cell(spelling):
-    assert np.isnan(label_values("y", [spelling, "1"])).tolist() == [True, False]
-    assert np.isnan(label_values("y", [spelling, "bad"], "bad")).tolist() == [True, False]
-
-
-def test_unlabelled_may_be_written_as_minus_one():
-    values = label_values("y", ["-1", "0", "1"])
-    assert read_labels(values, 3).tolist() == [UNLABELLED, NORMAL, ANOMALY]
-
-
-@pytest.mark.parametrize(
-    ("cells", "anomaly"),
-    [
-        (["bad", "fine", "ok", ""], "bad"),
-        ([" 2", "1", "0", None], "2"),
-        (["2.0", "1.0", "0.0", ""], "2"),
-        (["2", "1", "0", ""], "2.0"),
-        ([2, 1, 0, None], "2"),
-        ([2.0, 1.0, 0.0, NAN], "2"),
-        (["Bad", "bad", "BAD", ""], "Bad"),
-    ],
-)
-def test_a_value_may_be_said_to_mean_anomaly_and_others_are_normal(cells, anomaly):
-    np.testing.assert_array_equal(label_values("y", cells, anomaly), [1, 0, 0, NAN])
-
-
-@pytest.mark.parametrize(
-    ("cell", "shown"), [("yes", "yes"), ("Bad ", "Bad"), (2, "2"), (0.5, "0.5")]
-)
-def test_another_value_is_refused_with_its_row_and_the_option_to_use(cell, shown):
-    message = f"'y' must hold 1 and 0, or true and false, .*; got '{shown}' .*--anomaly VALUE"
-    with pytest.raises(CellError, match=message) as caught:
-        label_values("y", ["1", None, "0", cell, "no"])
-    assert caught.value.row == 3
+def test_unlabelled_rows_stand_in_where_none_is_normal(y, compared):
+    assert Labels.of(y, 3).compared.tolist() == compared

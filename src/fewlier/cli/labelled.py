@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,10 +14,24 @@ from fewlier.cli.options import (
     Model,
     ModelFile,
     ModelOutput,
+    Normal,
     check_model_output,
+    read_label,
 )
-from fewlier.cli.screen import progress
+from fewlier.cli.screen import as_text, progress
 from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fewlier.evaluation import Evaluation, KindEvaluation
+
+# Kinds that a terminal shows, and characters of their names.
+_MAX_KINDS, _MAX_NAME = 40, 40
+_STAND_IN = (
+    "no row is labelled normal, so the unlabelled rows stand in for normals. Anomalies hidden "
+    "among them count as false alarms: the true figures are likely better."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -31,32 +45,65 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    table: Data, model: Model, label: Label, anomaly: Anomaly = None, as_json: AsJson = False
+    table: Data,
+    model: Model,
+    label: Label,
+    anomaly: Anomaly = None,
+    normal: Normal = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compare the scores of labelled rows with their labels."""
     from fewlier.table.reading import open_table
 
     with open_table(table) as file:
         from fewlier.detector import AnomalyDetector
-        from fewlier.files import LabelColumn, evaluate_file
+        from fewlier.files import evaluate_file
 
         detector = AnomalyDetector.load(model)
         with progress("evaluating", "nothing was lost.") as show:
-            found = evaluate_file(detector, file, LabelColumn(label, anomaly), show)
+            column = read_label(label, anomaly, normal)
+            found = evaluate_file(detector, file, column, show)
     if as_json:
         typer.echo(json.dumps({**asdict(found), "unit": detector.score_unit_}))
         return
+    lines = _overall(found, detector.score_unit_) + _by_kind(found.by_kind)
+    typer.echo("\n".join(lines))
+
+
+def _overall(found: "Evaluation", unit: str) -> list[str]:
     precision = "no row is above it" if found.precision is None else f"{found.precision:.1%}"
-    typer.echo(
-        f"rows               {found.n_normal} normal, {found.n_anomaly} anomalous, "
-        f"{found.n_unlabelled} unlabelled and left out\n"
-        f"AUC                {found.auc:.4f}\n"
-        f"average precision  {found.average_precision:.4f}\n"
-        f"threshold          {found.threshold:.4g} {detector.score_unit_}\n"
-        f"  recall           {found.recall:.1%} of the anomalies are above it\n"
-        f"  false alarms     {found.false_alarm_rate:.2%} of the normal rows are\n"
-        f"  precision        {precision}"
-    )
+    rows = f"{found.n_normal} normal, {found.n_anomaly} anomalous, {found.n_unlabelled} unlabelled"
+    has_normals = found.compared_with == "normal"
+    return [
+        f"rows               {rows}{' and left out' if has_normals else ''}",
+        *([] if has_normals else [f"note               {_STAND_IN}"]),
+        f"AUC                {found.auc:.4f}",
+        f"average precision  {found.average_precision:.4f}",
+        f"threshold          {found.threshold:.4g} {unit}",
+        f"  recall           {found.recall:.1%} of the anomalies are above it",
+        f"  false alarms     {found.false_alarm_rate:.2%} of the {found.compared_with} rows are",
+        f"  precision        {precision}",
+    ]
+
+
+def _by_kind(kinds: "Sequence[KindEvaluation]") -> list[str]:
+    """Return a table of the kinds, with what is known of each in training."""
+    if not kinds:
+        return []
+    names = [as_text(line.kind, _MAX_NAME) for line in kinds[:_MAX_KINDS]]
+    width = max(16, *map(len, names))
+    lines = [f"{'by kind':<{width + 2}} {'rows':>7} {'AUC':>7} {'recall':>7}"]
+    for name, line in zip(names, kinds, strict=False):
+        remarks = [] if line.n_in_training is None else [_trained(line.n_in_training)]
+        remarks += ["few rows: a rough guess"] if line.is_few else []
+        figures = f"{line.n_rows:>7} {line.auc:>7.4f} {line.recall:>7.1%}"
+        lines.append(f"  {name:<{width}} {figures}  {'; '.join(remarks)}".rstrip())
+    n_more = len(kinds) - len(names)
+    return lines + ([f"  ... and {n_more} more kinds; --json has all."] if n_more else [])
+
+
+def _trained(n_rows: int) -> str:
+    return f"{n_rows} labelled in training" if n_rows else "never labelled in training"
 
 
 def threshold(  # noqa: PLR0913 - options of a command are its arguments

@@ -1,14 +1,14 @@
 """Options that several commands have, and how their text is read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, overload
 
 import typer
 
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
-    from fewlier.files import LabelColumn
+    from fewlier.table.label_column import LabelColumn
 
 Data: TypeAlias = Annotated[
     Path, typer.Argument(help="CSV or Parquet, also gzipped; - is standard input.", metavar="TABLE")
@@ -26,7 +26,19 @@ _LABEL = typer.Option(help="Column of labels: 1 anomaly, 0 normal, empty unknown
 Label: TypeAlias = Annotated[str, _LABEL]
 LabelOrNone: TypeAlias = Annotated[str | None, _LABEL]
 Anomaly: TypeAlias = Annotated[
-    str | None, typer.Option(help="Value in the label column that means anomaly, if not 1 or true.")
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE",
+        help="Label that means anomaly; others are normal. May be repeated.",
+    ),
+]
+Normal: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE",
+        help="Label that means normal; others are kinds of anomalies, or unlabelled if --anomaly "
+        "is given too. May be repeated.",
+    ),
 ]
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print JSON on standard output, for machines.")
@@ -51,15 +63,28 @@ def check_model_output(path: Path, *inputs: Path) -> None:
     check_output(path, *inputs)
 
 
-def read_label(name: str | None, anomaly: str | None) -> "LabelColumn | None":
-    """Return the label column that the options describe."""
-    from fewlier.files import LabelColumn
+@overload
+def read_label(name: str, anomaly: list[str] | None, normal: list[str] | None) -> "LabelColumn": ...
 
-    if name is None:
-        if anomaly is not None:
-            raise UserError("--anomaly must come with --label, the column to find the value in.")
-        return None
-    return LabelColumn(name, anomaly)
+
+@overload
+def read_label(
+    name: str | None, anomaly: list[str] | None, normal: list[str] | None
+) -> "LabelColumn | None": ...
+
+
+def read_label(
+    name: str | None, anomaly: list[str] | None, normal: list[str] | None
+) -> "LabelColumn | None":
+    """Return the label column that the options describe."""
+    from fewlier.table.label_column import LabelColumn
+
+    if name is not None:
+        return LabelColumn(name, tuple(anomaly or ()), tuple(normal or ()))
+    for option, values in (("--anomaly", anomaly), ("--normal", normal)):
+        if values:
+            raise UserError(f"{option} must come with --label, the column to find the value in.")
+    return None
 
 
 def read_kinds(declarations: list[str]) -> dict[str, str] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fewlier.cli.options import Anomaly, AsJson, Data, LabelOrNone, Model, read_label
+from fewlier.cli.options import Anomaly, AsJson, Data, LabelOrNone, Model, Normal, read_label
 from fewlier.cli.screen import progress, say
 from fewlier.errors import UserError
 
@@ -21,12 +21,13 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: fewlier report test.csv -m fraud.fewlier -o report.html")(report)
 
 
-def report(
+def report(  # noqa: PLR0913 - options of a command are its arguments
     table: Data,
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
     label: LabelOrNone = None,
     anomaly: Anomaly = None,
+    normal: Normal = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a page to look at: scores, the oddest rows with reasons, and what the model is."""
@@ -47,7 +48,7 @@ def report(
             facts = gather(
                 detector,
                 file,
-                read_label(label, anomaly),
+                read_label(label, anomaly, normal),
                 source=file.name if is_standard(table) else table.name,
                 model=model.name,
                 on_batch=show,
@@ -65,9 +66,9 @@ def report(
 def report_demo(detector: "AnomalyDetector", split: "Split") -> None:
     """Write the demonstration's report where it is in nobody's way, and say where."""
     from fewlier.demo import LABEL, test_rows
-    from fewlier.files import LabelColumn
     from fewlier.report import gather, write_report
     from fewlier.report.page import require_extra
+    from fewlier.table.label_column import LabelColumn
     from fewlier.table.reading import HeldTable
 
     try:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fewlier.cli.options import AsJson, Data, Model
-from fewlier.cli.screen import progress, say
+from fewlier.cli.options import Anomaly, AsJson, Data, LabelOrNone, Model, Normal, read_label
+from fewlier.cli.screen import as_text, progress, say
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
@@ -87,11 +87,14 @@ def score(
         )
 
 
-def explain(
+def explain(  # noqa: PLR0913 - options of a command are its arguments
     table: Data,
     model: Model,
     top: Annotated[int, typer.Option(min=1, help="Rows to explain, the oddest first.")] = 10,
     columns: Annotated[int, typer.Option(min=1, help="Columns to name for each row.")] = 3,
+    label: LabelOrNone = None,
+    anomaly: Anomaly = None,
+    normal: Normal = None,
     as_json: AsJson = False,
 ) -> None:
     """Say of the oddest rows which columns made them so."""
@@ -103,7 +106,8 @@ def explain(
 
         detector = AnomalyDetector.load(model)
         with progress("explaining", "nothing was lost.") as show:
-            rows = explain_file(detector, file, top, show)
+            column = read_label(label, anomaly, normal)
+            rows = explain_file(detector, file, top, column, show)
     if as_json:
         facts = {"threshold": detector.threshold_, "unit": detector.score_unit_}
         typer.echo(json.dumps({**facts, "rows": rows.records(detector, columns)}))
@@ -115,6 +119,7 @@ def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid
+    from rich.text import Text
 
     from fewlier.files import VISIBLE
 
@@ -123,13 +128,16 @@ def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None
         "anomaly. Rows are counted from 0."
     )
     grid = Grid(box=box.SIMPLE)
-    for heading in ("row", "score", "", "p-value", "what adds most to the score"):
-        grid.add_column(heading, justify="left" if heading.startswith("what") else "right")
+    for heading in ("row", "score", "", "p-value"):
+        grid.add_column(heading, justify="right")
+    for heading in (*(["label"] if rows.labels else []), "what adds most to the score"):
+        grid.add_column(heading)
     tops = rows.explanation.tops(n=n_reasons)
     for record, (first, *more) in zip(rows.records(detector, n_reasons), tops, strict=True):
         reasons = "\n".join(map(str, [first, *(r for r in more if r.contribution >= VISIBLE)]))
         score = f"{record['anomaly_score']:.2f}"
         verdict = "anomaly" if record["is_anomaly"] else ""
         p_value = f"{record['p_value']:.3g}"
-        grid.add_row(str(record["row"]), score, verdict, p_value, reasons)
+        label = [Text(as_text(record["kind"] or record["label"] or "", 40))] if rows.labels else []
+        grid.add_row(str(record["row"]), score, verdict, p_value, *label, reasons)
     Console().print(grid)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import typer
 
-from fewlier.errors import FewlierError, FewlierWarning
+from fewlier.errors import FewlierError, FewlierWarning, LabelWarning
 
 if TYPE_CHECKING:
     from fewlier.benchmark.results import Result
@@ -34,6 +34,12 @@ def say(message: str) -> None:
     typer.echo(f"fewlier: {message}", err=True)
 
 
+def as_text(value: str, most: int) -> str:
+    """Return a text of the user's for a terminal: on one line, without codes, cut if it is long."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def tell_of_failures(rows: "Sequence[Result]") -> None:
     """Say how many rows of a run are failures, and what the first one is."""
     failed = [row for row in rows if row.has_failed]
@@ -51,7 +57,7 @@ def warnings_as_notes() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:  # noqa: ANN401
         if issubclass(category, FewlierWarning):
-            say(f"note: {message}")
+            say(f"{'warning' if issubclass(category, LabelWarning) else 'note'}: {message}")
         else:
             python_show(message, category, *rest, **more)
 

@@ -15,6 +15,7 @@ from fewlier.cli.options import (
     LabelOrNone,
     ModelFile,
     ModelOutput,
+    Normal,
     RandomState,
     check_model_output,
     read_kinds,
@@ -65,6 +66,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     label: LabelOrNone = None,
     anomaly: Anomaly = None,
+    normal: Normal = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,7 +129,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         fit_file(
             detector,
             file,
-            read_label(label, anomaly),
+            read_label(label, anomaly, normal),
             ignore=read_names(ignore or []),
             validation=held_back,
             on_epoch=lambda done, total: show(done / total),
@@ -138,11 +140,12 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     _report(detector, output, as_json)
 
 
-def update(
+def update(  # noqa: PLR0913 - options of a command are its arguments
     model: ModelFile,
     table: Data,
     label: Label,
     anomaly: Anomaly = None,
+    normal: Normal = None,
     output: ModelOutput = None,
     as_json: AsJson = False,
 ) -> None:
@@ -153,14 +156,14 @@ def update(
     check_model_output(target, table)
     with open_table(table) as file:
         from fewlier.detector import AnomalyDetector
-        from fewlier.files import LabelColumn, update_file
+        from fewlier.files import update_file
 
         detector = AnomalyDetector.load(model)
         with progress("updating", "the model is as before.") as show:
             update_file(
                 detector,
                 file,
-                LabelColumn(label, anomaly),
+                read_label(label, anomaly, normal),
                 on_epoch=lambda done, total: show(done / total),
             )
     detector.save(target)

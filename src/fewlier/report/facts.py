@@ -10,14 +10,15 @@ import pyarrow as pa
 from fewlier.calibration import Calibration
 from fewlier.detector import AnomalyDetector
 from fewlier.drift import Drift
+from fewlier.evaluation import KindEvaluation, evaluate_kinds
 from fewlier.explanation import Explanation, Reason, explain
-from fewlier.files import N_REASONS, VISIBLE, LabelColumn, OnBatch, Tally, scored_batches
+from fewlier.files import N_REASONS, VISIBLE, FileLabels, OnBatch, Tally, scored_batches
 from fewlier.summary import Summary
-from fewlier.table.labels import ANOMALY, NORMAL
+from fewlier.table.label_column import LabelColumn
+from fewlier.table.labels import ANOMALY, NORMAL, Labels
 from fewlier.table.reading import Batch, TableFile
 
 Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int8]
 
 N_ROWS = 200
 """Highest-scored rows on a page."""
@@ -28,13 +29,14 @@ N_OTHERS = 2
 
 
 class RowFacts(NamedTuple):
-    """One row: its number in the file, what it got, its label if it has one, and why."""
+    """One row: its number in the file, what it got, its label and kind if it has any, and why."""
 
     row: int
     others: tuple[str, ...]
     score: float
     p_value: float
     label: str
+    kind: str
     reasons: tuple[Reason, ...]
 
 
@@ -53,8 +55,10 @@ class Facts:
         How the model was fitted.
     scores : array (n,)
         Scores of all rows.
-    labels : array (n,) or None
-        1 anomaly, 0 normal, -1 unlabelled.
+    labels : Labels or None
+        What is known of all rows.
+    by_kind : tuple of KindEvaluation
+        Scores of each kind of anomalies against normal rows, where labels name kinds.
     others : tuple of str
         Columns of the table, not of the model, that are shown with each row.
     rows : tuple of RowFacts
@@ -75,6 +79,7 @@ class Facts:
     selection: str
     scores: Floats
     labels: Labels | None
+    by_kind: tuple[KindEvaluation, ...]
     others: tuple[str, ...]
     rows: tuple[RowFacts, ...]
     flagged: Explanation
@@ -89,9 +94,9 @@ class Facts:
 
     @property
     def has_both_labels(self) -> bool:
-        """Whether scores can be compared with labels."""
-        labels = self.labels
-        return labels is not None and bool((labels == NORMAL).any() and (labels == ANOMALY).any())
+        """Whether scores can be compared with labels, if need be with unlabelled rows."""
+        codes = () if self.labels is None else self.labels.compared
+        return NORMAL in codes and ANOMALY in codes
 
 
 @final
@@ -132,24 +137,23 @@ def gather(
     model: str,
     on_batch: OnBatch,
 ) -> Facts:
-    """Score a file; of all rows only scores and labels are held, 9 bytes each.
+    """Score a file; of all rows only scores and labels are held, 13 bytes each.
 
     `source` and `model` are what to call the table and the model.
     """
-    if label is not None:
-        label.check(file)
+    reader = label and FileLabels(label, file)
     fitted, threshold = detector.model_, detector.threshold_
     rng, tally = np.random.default_rng(0), Tally(detector)
     top, flagged = _Kept(N_ROWS), _Kept(N_FLAGGED)
-    parts, values = [], []
+    parts = []
     for batch, _, scores in tally.counted(scored_batches(detector, file, on_batch)):
         top.offer(-scores, batch)
         flagged.offer(np.where(scores > threshold, rng.random(len(scores)), np.inf), batch)
         parts.append(scores)
-        if label is not None:
-            values.append(label.values(batch))
-    scores = np.concatenate(parts)
-    labels = None if label is None else label.read(np.concatenate(values), file)
+        if reader:
+            reader.add(batch)
+    scores, labels = np.concatenate(parts), reader and reader.read()
+    trained = detector.summary_.labelled_kinds
     others = _others(detector, file, label)
     explanation = top.explained(detector, file)
     return Facts(
@@ -161,6 +165,7 @@ def gather(
         selection=detector.selection,
         scores=scores,
         labels=labels,
+        by_kind=evaluate_kinds(scores, labels, threshold, trained) if labels else (),
         others=others,
         rows=tuple(_row_facts(top, explanation, scores, labels, others, fitted.calibration)),
         flagged=flagged.explained(detector, file) if len(flagged.numbers) else explanation,
@@ -184,19 +189,20 @@ def _row_facts(
     others: tuple[str, ...],
     calibration: Calibration,
 ) -> list[RowFacts]:
-    names = {NORMAL: "normal", ANOMALY: "anomaly"}
     p_values = calibration.p_value(scores[top.numbers])
     cells: Any = top.rows.select(list(others)).to_pylist() if top.rows is not None else []
     lines = []
     reasons = explanation.tops(n=N_REASONS)
     for i, (number, (first, *more)) in enumerate(zip(top.numbers.tolist(), reasons, strict=True)):
+        known = {} if labels is None else labels.record(number)
         lines.append(
             RowFacts(
                 number,
                 tuple("" if cells[i][name] is None else str(cells[i][name]) for name in others),
                 float(scores[number]),
                 float(p_values[i]),
-                "" if labels is None else names.get(int(labels[number]), ""),
+                known.get("label") or "",
+                known.get("kind") or "",
                 (first, *(reason for reason in more if reason.contribution >= VISIBLE)),
             )
         )

@@ -68,7 +68,7 @@ def score_figure(facts: Facts) -> Figure:
         scores=facts.scores,
         threshold=facts.calibration.threshold,
         unit=facts.summary.unit,
-        labels=facts.labels,
+        labels=None if facts.labels is None else facts.labels.codes,
     )
 
     def draw(ax: "Axes") -> None:
@@ -99,7 +99,7 @@ def curve_figures(facts: Facts) -> list[tuple[CurveDisplay, Figure]]:
     drawn = []
     for kind, name in names.items():
         display = CurveDisplay.from_scores(
-            facts.scores, facts.labels, kind=kind, threshold=facts.calibration.threshold
+            facts.scores, facts.labels.compared, kind=kind, threshold=facts.calibration.threshold
         )
         drawn.append((display, _figure(kind, f"{name} with a band of 95 %.", display.plot)))
     return drawn
@@ -109,7 +109,8 @@ def p_value_figure(facts: Facts) -> tuple[PValueDisplay, Figure] | None:
     """Draw p-values of normal rows against what they promise; None where no row is normal."""
     scores, what = facts.scores, "all rows"
     if facts.labels is not None:
-        scores, what = scores[facts.labels == NORMAL], "rows labelled normal"
+        what = f"rows {'labelled normal' if facts.labels.has_normals else 'without a label'}"
+        scores = scores[facts.labels.compared == NORMAL]
     if not len(scores):
         return None
     display = PValueDisplay(

@@ -25,6 +25,8 @@ MAX_TEXT = 120
 """Characters of a cell or a name that are shown."""
 MAX_COLUMNS = 300
 """Columns that the page lists with their kinds."""
+MAX_KINDS = 50
+"""Kinds of anomalies that the page lists."""
 N_CHANGES = 8
 """Changes since training that the page lists."""
 _LEVELS = (0.01, 0.05, 0.1, 0.2)
@@ -77,6 +79,7 @@ def _context(facts: Facts) -> dict[str, Any]:
         "curves": [(display, figure.svg) for display, figure in curve_figures(facts)],
         "p_values": p_values and (p_values[0], p_values[1].svg),
         "levels": _LEVELS,
+        "max_kinds": MAX_KINDS,
         "changes": _changes(facts.drift),
         "outside": list(facts.outside.items())[:MAX_COLUMNS],
         "lambda_svg": lambdas.svg,

@@ -30,7 +30,7 @@ def thresholds(facts: Facts) -> dict[str, Any]:
     }
     if facts.labels is not None:
         for name, label in (("normal", NORMAL), ("anomalous", ANOMALY)):
-            part = np.sort(facts.scores[facts.labels == label])
+            part = np.sort(facts.scores[facts.labels.compared == label])
             found[name] = {"rows": len(part), "above": _above(part, steps).tolist()}
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from itertools import repeat
 from typing import Any
@@ -301,6 +302,13 @@ def listed(names: Iterable[str]) -> str:
     names = list(names)
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(map(repr, names[:_MAX_NAMED])) + more
+
+
+def choices(wrong: str, names: Iterable[str]) -> str:
+    """Say which name was meant, if one is close, or which there are."""
+    names = list(names)
+    close = get_close_matches(wrong, names, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"Choose from {listed(names)}."
 
 
 def _levels_from_json(name: str, levels: object) -> tuple[str, ...] | tuple[float, ...]:

@@ -1,17 +1,19 @@
-"""The meaning of y, in one place."""
+"""The meaning of y, in one place; `label_column.py` reads the label columns of files."""
 
-import re
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.errors import CellError, UserError
-from fewlier.table.frame import MISSING, Table, is_text, number_text
+from fewlier.errors import UserError
+from fewlier.table.frame import Table, is_text
 
 ANOMALY, NORMAL, UNLABELLED = 1, 0, -1
+
+Codes = npt.NDArray[np.int8]
+Ints = npt.NDArray[np.int32]
 
 _REMEDY = (
     "Write 1 (or True) for an anomaly, 0 (or False) for a normal row, and leave unlabelled rows "
@@ -19,7 +21,80 @@ _REMEDY = (
 )
 
 
-def read_labels(y: object, n_rows: int) -> npt.NDArray[np.int8]:
+@final
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is known of each row, read once; `fit` and `update` take it in place of y.
+
+    Parameters
+    ----------
+    codes : array of int8 (n,)
+        `ANOMALY`, `NORMAL` or `UNLABELLED`.
+    kinds : tuple of str
+        Kinds of the anomalies, that of most rows first; empty where the labels name none.
+    kind_of : array of int32 (n,), or None
+        Position in `kinds` of each anomaly's kind, -1 for all other rows; None without kinds.
+    notes, doubts : tuple of str
+        What the labels were taken for, and what in them may be a slip.
+    """
+
+    codes: Codes
+    kinds: tuple[str, ...] = ()
+    kind_of: Ints | None = None
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, y: object, n_rows: int) -> "Labels":
+        """Read y as `read_labels` does; what has been read already is taken as it is."""
+        if not isinstance(y, Labels):
+            return cls(read_labels(y, n_rows))
+        _check_length(len(y), n_rows)
+        return y
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.codes)
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        """Return y as numbers: 1, 0, or NaN where nothing is known."""
+        numbers = np.where(self.codes == UNLABELLED, np.nan, self.codes)
+        return np.array(numbers, dtype=dtype, copy=copy)
+
+    @property
+    def has_normals(self) -> bool:
+        """Whether any row is labelled normal."""
+        return bool((self.codes == NORMAL).any())
+
+    @property
+    def compared(self) -> Codes:
+        """Codes by which scores are judged: where none is normal, unlabelled rows stand in."""
+        if self.has_normals:
+            return self.codes
+        return np.where(self.codes == UNLABELLED, NORMAL, self.codes).astype(np.int8)
+
+    def kind(self, row: int) -> str | None:
+        """Return the kind of a row; None where it has none."""
+        place = -1 if self.kind_of is None else int(self.kind_of[row])
+        return None if place < 0 else self.kinds[place]
+
+    def record(self, row: int) -> dict[str, str | None]:
+        """Return what is known of a row, in words."""
+        words = {ANOMALY: "anomaly", NORMAL: "normal"}
+        return {"label": words.get(int(self.codes[row])), "kind": self.kind(row)}
+
+    @property
+    def kind_counts(self) -> dict[str, int]:
+        """Rows of each kind."""
+        if self.kind_of is None:
+            return {}
+        counts = np.bincount(self.kind_of[self.kind_of >= 0], minlength=len(self.kinds))
+        return dict(zip(self.kinds, counts.tolist(), strict=True))
+
+
+def read_labels(y: object, n_rows: int) -> Codes:
     """Return one of `ANOMALY`, `NORMAL`, `UNLABELLED` per row, shape (n_rows,).
 
     1 and True mean anomaly, 0 and False normal; a missing value is unlabelled, and so is -1 where
@@ -29,11 +104,7 @@ def read_labels(y: object, n_rows: int) -> npt.NDArray[np.int8]:
     if y is None:
         return np.full(n_rows, UNLABELLED, dtype=np.int8)
     values = _as_numbers(y)
-    if len(values) != n_rows:
-        raise UserError(
-            f"y must have one label per row; got {len(values)} labels for {n_rows} rows. "
-            "Give X and y of the same length."
-        )
+    _check_length(len(values), n_rows)
     unlabelled = np.isnan(values)
     found = set(np.unique(values[~unlabelled]).tolist())
     if not found <= {-1.0, 0.0, 1.0}:
@@ -50,39 +121,12 @@ def read_labels(y: object, n_rows: int) -> npt.NDArray[np.int8]:
     return np.where(unlabelled, UNLABELLED, values).astype(np.int8)
 
 
-def label_values(
-    name: str, cells: Sequence[object], anomaly: str | None = None
-) -> npt.NDArray[np.float64]:
-    """Read the label column of a file: 1, 0, or NaN where it says nothing, shape (n,).
-
-    With `anomaly`, cells that read so are 1 and others 0; without, cells are 0 or 1, or true or
-    false in any case. The result is for `read_labels`, once all rows of the file are there.
-    """
-    texts = [_label_text(cell) for cell in cells]
-    if anomaly is not None:
-        known = {None: np.nan, _label_text(anomaly) or anomaly: 1.0}
-        return np.array([known.get(text, 0.0) for text in texts], dtype=np.float64)
-    truth = {None: np.nan, "1": 1.0, "0": 0.0, "-1": -1.0, "true": 1.0, "false": 0.0}
-    folded = [None if text is None else text.lower() for text in texts]
-    for row, text in enumerate(folded):
-        if text not in truth:
-            raise CellError(
-                f"Label column {name!r} must hold 1 and 0, or true and false, or nothing where "
-                f"the label is unknown; got {texts[row]!r}",
-                row,
-                "Say which value means anomaly: --anomaly VALUE.",
-            )
-    return np.array([truth[text] for text in folded], dtype=np.float64)
-
-
-def _label_text(cell: object) -> str | None:
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    if isinstance(cell, int | float):
-        return None if cell != cell else number_text(float(cell))
-    text = "" if cell is None else str(cell).strip()
-    # Pandas writes 1.0, or 1,0 with a decimal comma, for 1 in a column with gaps.
-    return None if text in MISSING else re.sub(r"^(-?\d+)[.,]0+$", r"\1", text)
+def _check_length(n_labels: int, n_rows: int) -> None:
+    if n_labels != n_rows:
+        raise UserError(
+            f"y must have one label per row; got {n_labels} labels for {n_rows} rows. "
+            "Give X and y of the same length."
+        )
 
 
 def _as_numbers(y: object) -> npt.NDArray[np.float64]:

@@ -1,0 +1,119 @@
+"""How well scores tell labelled anomalies from normal rows, over all and by kind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from fewlier.errors import UserError
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
+
+FEW = 10
+"""With fewer rows the figures of a kind are rough."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True)
+class KindEvaluation:
+    """One kind of anomalies against all normal rows.
+
+    `n_in_training` counts the rows of this kind that were labelled in training; None where the
+    model was fitted to labels that name no kinds.
+    """
+
+    kind: str
+    n_rows: int
+    auc: float
+    recall: float
+    is_few: bool
+    n_in_training: int | None
+
+
+@final
+@dataclass(frozen=True)
+class Evaluation:
+    """How well the scores of labelled rows tell anomalies from normal rows.
+
+    `auc` and `average_precision` judge the ranking; `precision`, `recall` and `false_alarm_rate`
+    the threshold. Unlabelled rows are left out. Where no row is labelled normal they stand in for
+    the normal rows, and `compared_with` says so: anomalies hidden among them count as normal then,
+    so that the true figures are likely better.
+    """
+
+    n_normal: int
+    n_anomaly: int
+    n_unlabelled: int
+    compared_with: str
+    auc: float
+    average_precision: float
+    threshold: float
+    precision: float | None
+    recall: float
+    false_alarm_rate: float
+    by_kind: tuple[KindEvaluation, ...]
+
+
+def evaluate(
+    scores: Floats, labels: Labels, threshold: float, in_training: Mapping[str, int] | None = None
+) -> Evaluation:
+    """Compare the scores of n rows with their labels.
+
+    `in_training` counts the anomalies of each kind that were labelled in training.
+    """
+    codes = labels.compared
+    normal, anomaly = scores[codes == NORMAL], scores[codes == ANOMALY]
+    n_normal, n_unlabelled = (int((labels.codes == code).sum()) for code in (NORMAL, UNLABELLED))
+    if not len(normal) or not len(anomaly):
+        raise UserError(
+            "an evaluation needs rows labelled anomalous, and normal or unlabelled ones to compare "
+            f"them with; got {len(anomaly)} anomalous, {n_normal} normal and {n_unlabelled} "
+            "unlabelled. Label some of each."
+        )
+    judged = codes != UNLABELLED
+    alarms, hits = int((normal > threshold).sum()), int((anomaly > threshold).sum())
+    return Evaluation(
+        n_normal=n_normal,
+        n_anomaly=len(anomaly),
+        n_unlabelled=n_unlabelled,
+        compared_with="normal" if labels.has_normals else "unlabelled",
+        auc=float(roc_auc_score(codes[judged], scores[judged])),
+        average_precision=float(average_precision_score(codes[judged], scores[judged])),
+        threshold=threshold,
+        precision=hits / (hits + alarms) if hits + alarms else None,
+        recall=hits / len(anomaly),
+        false_alarm_rate=alarms / len(normal),
+        by_kind=evaluate_kinds(scores, labels, threshold, in_training),
+    )
+
+
+def evaluate_kinds(
+    scores: Floats, labels: Labels, threshold: float, in_training: Mapping[str, int] | None = None
+) -> tuple[KindEvaluation, ...]:
+    """Compare each kind of anomalies with all normal rows; nothing where there are none of either.
+
+    AUC = mean over the rows of the kind of P(normal < score) + P(normal = score) / 2.
+    """
+    normal = np.sort(scores[labels.compared == NORMAL])
+    if not len(normal) or labels.kind_of is None:
+        return ()
+    trained = {kind.casefold(): n for kind, n in (in_training or {}).items()}
+    found = []
+    for place, kind in enumerate(labels.kinds):
+        own = scores[labels.kind_of == place]
+        below = np.searchsorted(normal, own, "left") + np.searchsorted(normal, own, "right")
+        found.append(
+            KindEvaluation(
+                kind,
+                len(own),
+                auc=float(below.mean() / (2 * len(normal))),
+                recall=float((own > threshold).mean()),
+                is_few=len(own) < FEW,
+                n_in_training=trained.get(kind.casefold(), 0) if trained else None,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,263 @@
+"""The label column of a table: which of its values mean anomaly, normal or neither."""
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import final
+
+import numpy as np
+
+from fewlier.errors import CellError, LabelWarning, UserError
+from fewlier.table.columns import choices
+from fewlier.table.frame import MISSING, number_text
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Ints, Labels, read_labels
+
+_TRUTH = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, "-1": -1.0}
+_MEANINGS = {ANOMALY: "an anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
+_TAKEN = {
+    ANOMALY: "Values other than --normal count as anomalies, each as a kind",
+    NORMAL: "Values other than --anomaly count as normal",
+    UNLABELLED: "Values that no option names leave their rows unlabelled",
+}
+MAX_KINDS = 1000
+"""A column with more kinds of anomalies holds no labels."""
+# How alike two values must be, from 0 to 1, for one to be a slip of the other.
+_ALIKE = 0.8
+# Values that a message lists, and characters of each.
+_MAX_VALUES, _MAX_TEXT = 10, 60
+
+
+@final
+@dataclass(frozen=True)
+class LabelColumn:
+    """A column of labels, and what its values mean.
+
+    Cells are 1 or true, 0 or false, or empty where nothing is known, unless values are named.
+    With `anomaly` alone other values are normal; with `normal` alone they are anomalies, each a
+    kind of its own; with both they leave their rows unlabelled. Values are compared without
+    spaces around them and ignoring case. The value of an anomaly is its kind.
+    """
+
+    name: str
+    anomaly: tuple[str, ...] = ()
+    normal: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse names that are no values, or stand on both sides."""
+        for _, value in self.named:
+            if label_text(value) is None:
+                raise UserError(
+                    f"--anomaly and --normal must name a value; got {value!r}, which is how a "
+                    "label is left out. Rows without a label need no option."
+                )
+        both = set(_all_folded(self.anomaly)) & set(_all_folded(self.normal))
+        if both:
+            raise UserError(
+                f"--anomaly and --normal must name different values; got {min(both)!r} in both."
+            )
+
+    @property
+    def named(self) -> list[tuple[str, str]]:
+        """Each value that is named, after the option that names it."""
+        return [("--anomaly", value) for value in self.anomaly] + [
+            ("--normal", value) for value in self.normal
+        ]
+
+    @property
+    def rest(self) -> int:
+        """What the values mean that are not named, where some are."""
+        if self.anomaly and self.normal:
+            return UNLABELLED
+        return NORMAL if self.anomaly else ANOMALY
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Refuse a table without this column."""
+        if self.name not in columns:
+            raise UserError(
+                f"the label column must be among its columns; got {self.name!r}. "
+                f"{choices(self.name, columns)}"
+            )
+
+    def counts(self, cells: Iterable[object]) -> dict[str, int]:
+        """Return how many rows have each value, the most frequent first; empty cells have none."""
+        reader = LabelReader(self)
+        for cell in cells:
+            reader.count(cell)
+        return reader.counts
+
+    def read(self, cells: Iterable[object]) -> Labels:
+        """Return the labels of a whole column, such as ``frame["class"]``.
+
+        What may be a slip is a `LabelWarning`; `Labels.notes` has the rest.
+        """
+        reader = LabelReader(self)
+        reader.add(cells)
+        labels = reader.read()
+        for doubt in labels.doubts:
+            warnings.warn(doubt, LabelWarning, stacklevel=2)
+        return labels
+
+
+@final
+class LabelReader:
+    """Reads a label column batch by batch, and keeps each value once, not once a row."""
+
+    def __init__(self, column: LabelColumn) -> None:
+        self.column = column
+        self._places: dict[str, int] = {}  # of values without regard to case
+        self._spellings: list[Counter[str]] = []  # of each value
+        self._rows: list[Ints] = []  # the place of each row's value, -1 where it has none
+
+    def add(self, cells: Iterable[object]) -> None:
+        """Read further cells; one that is neither 1 nor 0 needs values to be named."""
+        places = []
+        for row, cell in enumerate(cells):
+            places.append(self.count(cell))
+            if not self.column.named and places[-1] >= 0 and _folded(cell) not in _TRUTH:
+                raise CellError(
+                    f"Label column {self.column.name!r} must hold 1 and 0, or true and false, or "
+                    f"nothing where the label is unknown; got {label_text(cell)!r}",
+                    row,
+                    "Say which values mean anomaly, --anomaly VALUE, or which mean normal, "
+                    "--normal VALUE; both may be repeated.",
+                )
+        self._rows.append(np.array(places, dtype=np.int32))
+
+    def count(self, cell: object) -> int:
+        """Count a cell, and return the place of its value, -1 if it is empty."""
+        text = label_text(cell)
+        if text is None:
+            return -1
+        place = self._places.setdefault(text.casefold(), len(self._places))
+        if place == len(self._spellings):
+            self._spellings.append(Counter())
+        self._spellings[place][text] += 1
+        return place
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows of each value, the most frequent first, as it is spelled most often."""
+        totals = [(spelling.most_common(1)[0][0], spelling.total()) for spelling in self._spellings]
+        return dict(sorted(totals, key=lambda total: -total[1]))
+
+    def read(self, *, is_complete: bool = True) -> Labels:
+        """Return the labels of all rows; a complete table must have every value that is named."""
+        rows = np.concatenate(self._rows)
+        if not self._places:
+            note = f"Label column {self.column.name!r} is empty: all {len(rows)} rows are "
+            return Labels(read_labels(None, len(rows)), notes=(f"{note}unlabelled.",))
+        if not self.column.named:
+            numbers = np.array([*(_TRUTH[value] for value in self._places), np.nan])
+            return Labels(read_labels(numbers[rows], len(rows)))
+        if is_complete:
+            self._check_named()
+        codes = self._codes()
+        kinds = [value for value in self.counts if codes[_folded(value)] == ANOMALY]
+        if len(kinds) > MAX_KINDS:
+            raise UserError(
+                f"label column {self.column.name!r} must name at most {MAX_KINDS:,} kinds of "
+                f"anomalies; got {len(kinds):,}, such as {_quoted(kinds[0])}. Give the column "
+                "that says what is normal, or name the anomalies with --anomaly."
+            )
+        kind_of = np.full(len(codes) + 1, -1, dtype=np.int32)
+        kind_of[[self._places[_folded(kind)] for kind in kinds]] = np.arange(len(kinds))
+        by_place = np.array([*codes.values(), UNLABELLED], dtype=np.int8)
+        notes, doubts = self._notes(), tuple(self._doubts())
+        return Labels(by_place[rows], tuple(kinds), kind_of[rows], notes, doubts)
+
+    def _codes(self) -> dict[str, int]:
+        """Return what each value means, in the order of their places."""
+        column = self.column
+        anomaly, normal = map(_all_folded, (column.anomaly, column.normal))
+        known = dict.fromkeys(anomaly, ANOMALY) | dict.fromkeys(normal, NORMAL)
+        return {value: known.get(value, column.rest) for value in self._places}
+
+    def _others(self) -> dict[str, int]:
+        """Return the values that no option names, with their counts."""
+        named = {_folded(name) for _, name in self.column.named}
+        return {value: n for value, n in self.counts.items() if _folded(value) not in named}
+
+    def _check_named(self) -> None:
+        for option, name in self.column.named:
+            if _folded(name) not in self._places:
+                raise _absent(self.column.name, option, name, self._others())
+
+    def _notes(self) -> tuple[str, ...]:
+        others = self._others()
+        taken = f"{_TAKEN[self.column.rest]}, in label column {self.column.name!r}"
+        return (f"{taken}: {listed_counts(others)}.",) if others else ()
+
+    def _doubts(self) -> Iterator[str]:
+        others = self._others()
+        for option, name in self.column.named:
+            for value in _slips(name, others):
+                yield (
+                    f"Label {_quoted(value)} ({_rows(others[value])}) is close to {_quoted(name)} "
+                    f"but counts as {_MEANINGS[self.column.rest]}. If it is a slip, correct it, "
+                    f"or add {option} {_quoted(value)}."
+                )
+
+
+def _absent(column: str, option: str, name: str, others: Mapping[str, int]) -> UserError:
+    """Return the error for a named value that no row has."""
+    close = _slips(name, others)
+    remedy = f"Name one of the others: {listed_counts(others)}." if others else "Leave it out."
+    if close:
+        remedy = f"Did you mean {_quoted(close[0])} ({_rows(others[close[0]])})?"
+    elif "," in name:
+        remedy = f"Repeat {option} for each of several values. {remedy}"
+    return UserError(
+        f"label column {column!r} must hold the value that {option} names; {_quoted(name)} is not "
+        f"in it. {remedy}"
+    )
+
+
+def label_text(cell: object) -> str | None:
+    """Return a cell as the text that labels are compared by; None where it is missing."""
+    if isinstance(cell, bool | np.bool_):
+        return str(cell).lower()
+    if isinstance(cell, int | float | np.number):
+        return None if cell != cell else number_text(float(cell))
+    text = "" if cell is None else str(cell).strip()
+    # Pandas writes 1.0, or 1,0 with a decimal comma, for 1 in a column with gaps.
+    return None if text in MISSING else re.sub(r"^(-?\d+)[.,]0+$", r"\1", text)
+
+
+def listed_counts(counts: Mapping[str, int]) -> str:
+    """Return values with their counts, the first few of them: ``'normal.' 9,000; 'smurf.' 200``."""
+    shown = [f"{_quoted(value)} {n:,}" for value, n in list(counts.items())[:_MAX_VALUES]]
+    n_more = len(counts) - _MAX_VALUES
+    if n_more > 0:
+        n_rows = sum(list(counts.values())[_MAX_VALUES:])
+        shown.append(f"and {n_more:,} more values with {_rows(n_rows)}")
+    return "; ".join(shown)
+
+
+def _folded(cell: object) -> str:
+    return (label_text(cell) or "").casefold()
+
+
+def _all_folded(values: Iterable[str]) -> list[str]:
+    return [_folded(value) for value in values]
+
+
+def _slips(name: str, values: Iterable[str]) -> list[str]:
+    """Return the values that differ by little from a name.
+
+    Those that differ in a digit, such as class1 and class2, are meant to differ.
+    """
+    by_text = {_folded(value): value for value in values}
+    name = _folded(name)
+    close = get_close_matches(name, by_text, n=max(len(by_text), 1), cutoff=_ALIKE)
+    return [by_text[text] for text in close if re.findall(r"\d", text) == re.findall(r"\d", name)]
+
+
+def _quoted(value: str) -> str:
+    return repr(value if len(value) <= _MAX_TEXT else f"{value[: _MAX_TEXT - 1]}…")
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n:,} rows"
