@@ -10,6 +10,7 @@ from scipy import stats
 
 from fewlier.archive import Json, require
 from fewlier.manifest import MAX_EDGES
+from fewlier.shown import shown
 from fewlier.table import Encoded, Encoder, Kind
 
 LEVEL = 0.01
@@ -137,7 +138,7 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         """Return it in words."""
-        where = f" of {self.column}" if self.column is not None else ""
+        where = f" of {shown(self.column)}" if self.column is not None else ""
         gaps = "gaps" if self.what == "missing" else self.what
         return f"{gaps}{where} ({self.distance:.2f})"
 

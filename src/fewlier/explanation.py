@@ -13,11 +13,14 @@ import numpy.typing as npt
 from fewlier.errors import UserError
 from fewlier.expectation import Expectation, expected
 from fewlier.model import FittedModel
+from fewlier.shown import shown
 from fewlier.table import Encoded, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# With one of these a spreadsheet's formula begins; some take the wide ones for them.
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 # A likelier gap than this is told of a cell that has a value.
 _LIKELY = 0.5
 # A category less likely than this would be shown with 0 %.
@@ -48,14 +51,20 @@ class Reason(NamedTuple):
         """Return the reason in words, such as ``latency = 912, expected 12–40: +14.2``."""
         expectation = self.expectation
         expected = f", expected {expectation}" if expectation else ""
-        return f"{self.column} {self.state}{expected}: {self.contribution:+.1f}"
+        return f"{self.name} {self.state}{expected}: {self.contribution:+.1f}"
+
+    @property
+    def name(self) -> str:
+        """The column as it is shown: in quotes if a spreadsheet would take it for a formula."""
+        name = shown(self.column)
+        return f"'{name}'" if name.lstrip().startswith(_FORMULA) else name
 
     @property
     def state(self) -> str:
         """What the cell holds, in words, such as ``= 912`` or ``is missing``."""
         if self.value is None:
             return "is missing"
-        return f"= {self.value}" if isinstance(self.value, str) else f"= {self.value:.5g}"
+        return f"= {shown(self.value)}" if isinstance(self.value, str) else f"= {self.value:.5g}"
 
     @property
     def expectation(self) -> str:
@@ -65,10 +74,10 @@ class Reason(NamedTuple):
             return f"missing ({_percent(gap)})"
         if self.expected_categories:
             if len(self.expected_categories) == 1:  # of a column that has one level
-                return f"always {next(iter(self.expected_categories))}"
+                return f"always {shown(next(iter(self.expected_categories)))}"
             likely = {n: p for n, p in self.expected_categories.items() if p >= _VISIBLE}
-            shown = likely or self.expected_categories
-            return ", ".join(f"{name} ({_percent(p)})" for name, p in shown.items())
+            named = likely or self.expected_categories
+            return ", ".join(f"{shown(name)} ({_percent(p)})" for name, p in named.items())
         if self.expected_low is None or self.expected_high is None:
             return ""
         return _range(self.expected_low, self.expected_high)

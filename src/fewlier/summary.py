@@ -9,6 +9,7 @@ import numpy as np
 
 from fewlier.archive import require
 from fewlier.curves import MemberCurve, curves_of
+from fewlier.shown import shown
 from fewlier.table.columns import Column, fields_of, is_finite_float
 from fewlier.table.label_column import listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
@@ -148,7 +149,7 @@ def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
     """List the columns of each kind, at most a few by name."""
     names: dict[str, list[str]] = {}
     for name, kind in kinds.items():
-        names.setdefault(kind, []).append(name)
+        names.setdefault(kind, []).append(shown(name))
     return "; ".join(
         f"{len(group)} {kind} ({', '.join(group[:most])}{', ...' if len(group) > most else ''})"
         for kind, group in names.items()

@@ -21,11 +21,13 @@ from fewlier.cli import (
     training,
 )
 from fewlier.cli.screen import Stopped, Terminated, say, warnings_as_notes
+from fewlier.cli.streams import prepare_streams
 from fewlier.errors import UserError
 
 FINE, BUG, FIXABLE, STOPPED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
 
-FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+# Standard output that is full or closed.
+NOT_WRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EBADF)
 
 app = typer.Typer(
     help="Find anomalies in tables when only a handful of them are labelled.",
@@ -43,6 +45,7 @@ def run() -> NoReturn:
     A reader of Arrow's may still be busy in a thread when a file turns out to be faulty; it must
     not meet an interpreter that is being taken down.
     """
+    prepare_streams()
     code: int | str | None = FINE
     try:
         main()
@@ -72,7 +75,7 @@ def main() -> None:
         say(str(error))
         sys.exit(_code(error.__cause__))
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in NOT_WRITABLE:
             raise
         say(_no_room(error))
         sys.exit(FIXABLE)
@@ -90,7 +93,8 @@ def main() -> None:
 
 
 def _no_room(error: OSError) -> str:
-    return f"standard output must be writable; got: {error.strerror}. Make room for it."
+    reason = error.strerror
+    return f"standard output must be writable; got: {reason}. Make room for it, or give a path."
 
 
 def _code(stop: BaseException | None) -> int:

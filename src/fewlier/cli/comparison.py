@@ -14,7 +14,7 @@ from fewlier.cli.options import (
     read_names,
     refuse_options_of_a_run,
 )
-from fewlier.cli.screen import progress, say, tell_of_failures
+from fewlier.cli.screen import progress, say, tell_of_failures, text_console
 
 if TYPE_CHECKING:
     from fewlier.benchmark.results import Result
@@ -109,11 +109,9 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
 
 
 def _print(rows: "list[Result]", experiment: str) -> None:
-    from rich.console import Console
-
     from fewlier.benchmark.comparison_tables import summary_tables
     from fewlier.benchmark.rendering import print_table
 
-    console = Console()
+    console = text_console()
     for table in summary_tables(rows, experiment):
         print_table(table, f"{table.title}:", console)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fewlier.cli.options import AsJson
-from fewlier.cli.screen import progress, say
+from fewlier.cli.screen import echo, progress, say, text_console
 
 if TYPE_CHECKING:
     from fewlier.datasets import Variant
@@ -69,7 +69,7 @@ def get(
         typer.echo(json.dumps(records))
         return
     for record in records:
-        typer.echo(
+        echo(
             "{name}: {n_rows} rows, {n_columns} columns, {n_anomalies} anomalies, in {path}".format(
                 **record
             )
@@ -91,7 +91,6 @@ def _facts(variant: "Variant") -> dict[str, Any]:
 
 
 def _print(records: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table as Grid
 
     grid, numbers = Grid(box=None, pad_edge=False), {"rows", "columns", "anomalies"}
@@ -105,10 +104,8 @@ def _print(records: list[dict[str, Any]]) -> None:
             counts = [str(facts[key]) for key in ("n_rows", "n_columns", "n_anomalies")]
             here = "no" if facts["path"] is None else "yes"
             grid.add_row(name, *counts, _short(facts["source"]), here)
-    Console().print(grid)
-    typer.echo(
-        "The source is a file of the collection of Campos et al. (2016); --json has its path."
-    )
+    text_console().print(grid)
+    echo("The source is a file of the collection of Campos et al. (2016); --json has its path.")
 
 
 def _short(member: str) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 import typer
 
 from fewlier.cli.options import AsJson, ModelFile
+from fewlier.cli.screen import echo, text_console
+from fewlier.shown import shown
 
 MAX_SHOWN = 40  # columns; a table may have thousands
 
@@ -73,13 +75,12 @@ def _neighbours(manifest: dict[str, Any]) -> dict[str, int]:
 
 def _print(facts: dict[str, Any], summary: str) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table as Grid
 
     from fewlier.calibration import meaning
 
     versions, density, near = facts["versions"], facts["density"], facts["neighbours"]
-    typer.echo(
+    echo(
         f"model       {facts['model']}, {facts['bytes'] / 1e6:.1f} MB, format "
         f"{facts['format_version']}\n"
         f"written by  fewlier {versions['fewlier']}, torch {versions['torch']}\n"
@@ -98,9 +99,10 @@ def _print(facts: dict[str, Any], summary: str) -> None:
     for heading in ("column", "kind", "scored as", "values"):
         grid.add_column(heading)
     for column in facts["columns"][:MAX_SHOWN]:
-        levels = [str(level) for level in column["levels"]]
+        levels = [shown(str(level)) for level in column["levels"][:6]]
         more = ", ..." if len(levels) > 5 else ""
-        grid.add_row(column["name"], column["kind"], column["coding"], ", ".join(levels[:5]) + more)
-    Console().print(grid)
+        values = ", ".join(levels[:5]) + more
+        grid.add_row(shown(column["name"]), column["kind"], column["coding"], values)
+    text_console().print(grid)
     if len(facts["columns"]) > MAX_SHOWN:
-        typer.echo(f"  ... and {len(facts['columns']) - MAX_SHOWN} more columns; --json has all.")
+        echo(f"  ... and {len(facts['columns']) - MAX_SHOWN} more columns; --json has all.")

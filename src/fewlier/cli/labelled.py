@@ -18,8 +18,9 @@ from fewlier.cli.options import (
     check_model_output,
     read_label,
 )
-from fewlier.cli.screen import as_text, progress
+from fewlier.cli.screen import echo, progress
 from fewlier.errors import UserError
+from fewlier.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ def evaluate(
         typer.echo(json.dumps({**asdict(found), "unit": detector.score_unit_}))
         return
     lines = _overall(found, detector.score_unit_) + _by_kind(found.by_kind)
-    typer.echo("\n".join(lines))
+    echo("\n".join(lines))
 
 
 def _overall(found: "Evaluation", unit: str) -> list[str]:
@@ -90,7 +91,7 @@ def _by_kind(kinds: "Sequence[KindEvaluation]") -> list[str]:
     """Return a table of the kinds, with what is known of each in training."""
     if not kinds:
         return []
-    names = [as_text(line.kind, _MAX_NAME) for line in kinds[:_MAX_KINDS]]
+    names = [shown(line.kind, _MAX_NAME) for line in kinds[:_MAX_KINDS]]
     width = max(16, *map(len, names))
     lines = [f"{'by kind':<{width + 2}} {'rows':>7} {'AUC':>7} {'recall':>7}"]
     for name, line in zip(names, kinds, strict=False):
@@ -154,4 +155,4 @@ def threshold(  # noqa: PLR0913 - options of a command are its arguments
         typer.echo(json.dumps(facts))
     else:
         rule = detector.summary_.rule
-        typer.echo(f"threshold {before:.4g} -> {after:.4g} {unit} ({rule}), in {target}")
+        echo(f"threshold {before:.4g} -> {after:.4g} {unit} ({rule}), in {target}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fewlier.cli.options import Anomaly, AsJson, Data, LabelOrNone, Model, Normal, read_label
-from fewlier.cli.screen import progress, say
+from fewlier.cli.screen import echo, progress, say
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
@@ -86,4 +86,4 @@ def report_demo(detector: "AnomalyDetector", split: "Split") -> None:
     )
     path = Path(mkdtemp(prefix="fewlier-demo-")) / "report.html"
     write_report(facts, path)
-    typer.echo(f"\nThe same as a page, to open in a browser: {path}")
+    echo(f"\nThe same as a page, to open in a browser: {path}")

@@ -2,14 +2,16 @@
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fewlier.cli.options import Anomaly, AsJson, Data, LabelOrNone, Model, Normal, read_label
-from fewlier.cli.screen import as_text, progress, say
+from fewlier.cli.screen import echo, progress, say, text_console
 from fewlier.errors import UserError
+from fewlier.shown import shown
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
@@ -62,10 +64,10 @@ def score(
     if report.drift.found:
         say(f"warning: {report.drift}")
     if report.outside:
-        cells = ", ".join(f"{n} in {name}" for name, n in report.outside.items())
+        cells = ", ".join(f"{n} in {shown(name)}" for name, n in report.outside.items())
         say(f"note: values never seen in training, or impossible, count as odd: {cells}.")
     if report.passed_through:
-        say(f"note: not columns of the model, passed through: {', '.join(report.passed_through)}.")
+        say(f"note: not columns of the model, passed through: {_names(report.passed_through)}.")
     facts = {
         "output": str(output),
         "n_rows": report.n_rows,
@@ -85,6 +87,10 @@ def score(
             f"{report.n_rows} rows scored, {report.n_above_threshold} above the threshold of "
             f"{report.threshold:.4g} {detector.score_unit_}{rule}."
         )
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(map(shown, columns))
 
 
 def explain(  # noqa: PLR0913 - options of a command are its arguments
@@ -117,13 +123,11 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
 
 def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table as Grid
-    from rich.text import Text
 
     from fewlier.files import VISIBLE
 
-    typer.echo(
+    echo(
         f"Scores are in {detector.score_unit_}; a row above {detector.threshold_:.4g} is an "
         "anomaly. Rows are counted from 0."
     )
@@ -138,6 +142,6 @@ def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None
         score = f"{record['anomaly_score']:.2f}"
         verdict = "anomaly" if record["is_anomaly"] else ""
         p_value = f"{record['p_value']:.3g}"
-        label = [Text(as_text(record["kind"] or record["label"] or "", 40))] if rows.labels else []
+        label = [shown(record["kind"] or record["label"] or "", 40)] if rows.labels else []
         grid.add_row(str(record["row"]), score, verdict, p_value, *label, reasons)
-    Console().print(grid)
+    text_console().print(grid)

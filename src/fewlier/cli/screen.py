@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import typer
 
 from fewlier.errors import FewlierError, FewlierWarning, LabelWarning
+from fewlier.shown import shown
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fewlier.benchmark.results import Result
 
 Progress: TypeAlias = Callable[[float | None], None]
@@ -31,13 +34,23 @@ class Stopped(FewlierError):
 
 def say(message: str) -> None:
     """Print a message to standard error."""
-    typer.echo(f"fewlier: {message}", err=True)
+    typer.echo(f"fewlier: {_visible(message)}", err=True)
 
 
-def as_text(value: str, most: int) -> str:
-    """Return a text of the user's for a terminal: on one line, without codes, cut if it is long."""
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def echo(text: str) -> None:
+    """Print lines for people to standard output; JSON and CSV go there as they are."""
+    typer.echo(_visible(text))
+
+
+def text_console(*, stderr: bool = False) -> "Console":
+    """Return where tables are printed: cells are text, also those that look like rich's markup."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def _visible(lines: str) -> str:
+    return "\n".join(map(shown, lines.split("\n")))
 
 
 def tell_of_failures(rows: "Sequence[Result]") -> None:
@@ -91,10 +104,9 @@ def progress(what: str, if_stopped: str) -> Iterator[Progress]:
 
 @contextmanager
 def _shown(what: str) -> Iterator[Progress]:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    console = text_console(stderr=True)
     if not console.is_terminal:
         yield _lines(what)
         return

@@ -23,7 +23,7 @@ from fewlier.cli.options import (
     read_names,
 )
 from fewlier.cli.report import report_demo
-from fewlier.cli.screen import progress, say
+from fewlier.cli.screen import echo, progress, say
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
@@ -58,7 +58,7 @@ def demo(
             report_demo(detector, split)
         return
     write_tables(breast_cancer(labels, random_state), tables)
-    typer.echo(f"Wrote train.csv and test.csv to {tables}; their label column is 'malignant'.")
+    echo(f"Wrote train.csv and test.csv to {tables}; their label column is 'malignant'.")
 
 
 def fit(  # noqa: PLR0913 - options of a command are its arguments
@@ -174,4 +174,4 @@ def _report(detector: "AnomalyDetector", model: Path, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"model": str(model), **detector.summary_.to_json()}))
     else:
-        typer.echo(f"{detector.summary_}\nmodel       {model}")
+        echo(f"{detector.summary_}\nmodel       {model}")

@@ -117,13 +117,20 @@ def _folders() -> list[Path]:
             )
     try:
         folders.append(_cache() / "tables")
-    except UserError:  # without pooch nothing was ever downloaded
-        _log.debug("pooch is not installed, so there is no cache")
+    except UserError as error:  # nothing was ever downloaded
+        _log.debug("there is no cache: %s", error)
     return folders
 
 
 def _cache() -> Path:
-    return Path(import_pooch().os_cache("fewlier")).expanduser()
+    pooch = import_pooch()
+    try:
+        return Path(pooch.os_cache("fewlier")).expanduser()
+    except RuntimeError as error:  # of a user without a home
+        raise UserError(
+            f"Downloaded tables must have a folder to be kept in; got none: {error}. Set HOME, or "
+            f"give tables that you have by ${FOLDER_VARIABLE}."
+        ) from error
 
 
 def _download(variants: list[Variant], on_progress: OnProgress) -> None:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fewlier.errors import UserError
+from fewlier.shown import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,5 +29,4 @@ def axes_or_new(ax: "Axes | None") -> "Axes":
 
 def shortened(text: str, most: int = MAX_NAME) -> str:
     """Return text that fits in one line of a figure."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return shown(" ".join(text.split()), most)

@@ -19,6 +19,7 @@ from fewlier.report.figures import (
     score_figure,
 )
 from fewlier.report.thresholds import thresholds
+from fewlier.shown import shown
 from fewlier.table.writing import write_bytes
 
 MAX_TEXT = 120
@@ -139,4 +140,4 @@ def _percent(share: float) -> str:
 
 def _short(value: object) -> str:
     text = f"{value:.5g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    return shown(text, MAX_TEXT)

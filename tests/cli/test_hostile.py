@@ -1,0 +1,181 @@
+"""Names, cells, files and streams that would do harm: shown as text, refused, or survived."""
+
+import csv
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from factories import small
+from processes import COMMAND
+
+from fewlier.explanation import Reason
+
+NAMES = [
+    *("speed [km/h]", "speed [m/s]", "[/red]", ":smile:", "=cmd|' /C calc'!A0", "@sum", "+1", "-1"),
+    *(
+        "\x1b[31mred\x1b]0;title\x07",
+        "\u202egpj.exe",
+        "two\nnote        lines",
+        "<script>x</script>",
+    ),
+]
+CELLS = ["[bold]a", "[/]b", "\x1b[2Jc", "=1+1"]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """Write a model of columns with such names, and a table whose rows are all flagged."""
+    folder = tmp_path_factory.mktemp("hostile")
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({name: rng.normal(size=80) for name in NAMES})
+    rows["[cell]"] = rng.choice(CELLS, 80)
+    labels = (np.arange(80) < 4).astype(int)
+    rows.iloc[:4, : len(NAMES)] += 4
+    small(max_epochs=1).fit(rows, labels).save(folder / "model.fewlier")
+    far = rows.assign(**dict.fromkeys(NAMES, 50.0), passed=1)
+    far.to_csv(folder / "rows.csv", index=False)
+    return folder
+
+
+def is_harmless(text):
+    return not set(text) & {chr(c) for c in (*range(10), *range(11, 32), 0x7F, 0x9B, 0x202E)}
+
+
+def test_inspect_shows_every_name_as_text(fewlier, hostile):
+    done = fewlier("inspect", hostile / "model.fewlier")
+    out = done.out.decode()
+    assert (done.code, done.err) == (0, "")
+    assert is_harmless(out)
+    for name in (*NAMES[:8], r"\x1b[31mred\x1b]0;title\x07", r"\u202egpj.exe", r"two\nnote "):
+        assert f"  {name}" in out
+    assert r"\x1b[2Jc" in out
+
+
+def test_explain_shows_every_name_as_text(fewlier, hostile):
+    done = fewlier(
+        *("explain", hostile / "rows.csv", "-m", hostile / "model.fewlier", "--columns", "13"),
+        *("--top", "2"),
+    )
+    out = done.out.decode()
+    assert done.code == 0, done.err
+    assert is_harmless(out + done.err)
+    for name in (
+        "speed [km/h]",
+        "speed [m/s]",
+        "[/red]",
+        ":smile:",
+        r"\x1b[31mred\x1b]0;title\x07",
+    ):
+        assert f" {name} = 50, expected" in out
+
+
+def test_scoring_notes_show_names_as_text(fewlier, hostile, tmp_path):
+    header, rest = (hostile / "rows.csv").read_bytes().split(b",passed\n", 1)
+    (tmp_path / "rows.csv").write_bytes(header + b",\x1b[31m[/b]passed\n" + rest)
+    done = fewlier(
+        *("score", tmp_path / "rows.csv", "-m", hostile / "model.fewlier", "-o", tmp_path / "o.csv")
+    )
+    assert done.code == 0
+    assert r"passed through: \x1b[31m[/b]passed." in done.err
+
+
+def test_no_reason_begins_as_a_formula(fewlier, hostile, tmp_path):
+    out = tmp_path / "scored.csv"
+    done = fewlier("score", hostile / "rows.csv", "-m", hostile / "model.fewlier", "-o", out)
+    assert done.code == 0, done.err
+    with out.open(newline="", encoding="utf-8") as file:
+        reasons = [row["reason"] for row in csv.DictReader(file)]
+    assert all(reasons)
+    assert all(is_harmless(cell) and not cell.startswith(tuple("=+-@")) for cell in reasons)
+
+
+@pytest.mark.parametrize(
+    "name", ["=cmd", "+1", "-1", "@sum", " =a", "\uff1da", "\t=a", "\r=a", "\n-"]
+)
+def test_a_name_that_begins_as_a_formula_is_quoted_in_words(name):
+    text = str(Reason(name, 912.0, 14.2, expected_low=12, expected_high=40))
+    assert text.startswith(("'", "\\"))
+    assert text.endswith(" = 912, expected 12–40: +14.2")
+
+
+def test_other_names_are_not_quoted():
+    assert str(Reason("a=b - c", None, 1.0)) == "a=b - c is missing: +1.0"
+
+
+def test_a_page_shows_names_as_text(fewlier, hostile, tmp_path):
+    page = tmp_path / "page.html"
+    name = b"rows\xff\x1b<b>.csv".decode(errors="surrogateescape")
+    os.link(hostile / "rows.csv", tmp_path / name)
+    done = fewlier("report", tmp_path / name, "-m", hostile / "model.fewlier", "-o", page)
+    assert done.code == 0, done.err
+    content = page.read_text("utf-8")
+    assert r"rows\udcff\x1b&lt;b&gt;.csv" in content
+    assert "&lt;script&gt;x" in content
+    assert "<script>x" not in content
+    assert is_harmless(content)
+
+
+# What a closed or full stream does is seen in a process alone.
+SHELL = {
+    "standard error is closed": ("{} score nowhere.csv -m m.fewlier 2>&-", 2, "", ""),
+    "standard error is full": ("{} score nowhere.csv -m m.fewlier 2>/dev/full", 2, "", ""),
+    "an option is wrong and standard error full": ("{} fit --no 2>/dev/full", 2, "", ""),
+    "standard output is closed": (
+        "{} datasets list --json >&-",
+        2,
+        "",
+        "fewlier: standard output must be writable; got: Bad file descriptor.",
+    ),
+    "standard input is closed": (
+        "{} score - -m m.fewlier <&-",
+        2,
+        "",
+        "fewlier: standard input: a table must be a file that can be read; Bad file descriptor.",
+    ),
+    "all are closed": ("{} score - -m m.fewlier <&- >&- 2>&-", 2, "", ""),
+    "the text of an error is not ASCII": (
+        "PYTHONIOENCODING=ascii {} score größe–.csv -m m.fewlier",
+        2,
+        "",
+        "fewlier: gr",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SHELL)
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's full device")
+def test_streams_that_fail_end_in_a_sentence_or_none(case, tmp_path):
+    command, code, out, err = SHELL[case]
+    done = subprocess.run(
+        command.format(COMMAND), shell=True, capture_output=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stdout.decode() == out
+    assert done.stderr.decode().startswith(err)
+    assert b"Traceback" not in done.stderr
+
+
+def test_explain_prints_to_a_terminal_without_unicode(hostile):
+    done = subprocess.run(
+        [COMMAND, "explain", hostile / "rows.csv", "-m", hostile / "model.fewlier", "--top", "1"],
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "200"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b" expected " in done.stdout
+
+
+def test_datasets_are_listed_for_a_user_without_a_home(fewlier, monkeypatch):
+    def homeless(project):
+        raise RuntimeError(f"could not determine the home directory for {project}")
+
+    monkeypatch.delenv("FEWLIER_DATA", raising=False)
+    monkeypatch.setattr("pooch.os_cache", homeless)
+    assert fewlier("datasets", "list", "--json").code == 0
+    done = fewlier("datasets", "get", "Pima")
+    assert (done.code, done.out) == (2, b"")
+    assert "Set HOME" in done.err
