@@ -18,6 +18,7 @@ from fewlier.evaluation import Evaluation, evaluate
 from fewlier.explanation import Explanation, explain
 from fewlier.model import FittedModel
 from fewlier.table import Encoded, Table
+from fewlier.table.choice import RowChoice
 from fewlier.table.columns import choices, listed
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
@@ -300,24 +301,32 @@ class TopRows:
 def explain_file(
     detector: AnomalyDetector,
     file: TableFile,
-    n_rows: int,
+    n_rows: int | None,
     label: LabelColumn | None = None,
+    choice: RowChoice | None = None,
     on_batch: OnBatch = _no_news,
 ) -> TopRows:
-    """Explain the highest-scored rows of a file."""
-    labels = label and FileLabels(label, file)
-    best = np.empty(0)
-    rows = np.empty(0, dtype=np.int64)
-    table = Table({})
-    for batch, part, _, scores in scored_batches(detector, file, on_batch):
+    """Explain the highest-scored rows of a file, or of the chosen ones; all where n_rows is None.
+
+    Rows that are not chosen are not scored.
+    """
+    labels, model = label and FileLabels(label, file), detector.model_
+    best, rows, table = np.empty(0), np.empty(0, dtype=np.int64), Table({})
+    for batch in file.batches():
         if labels:
             labels.add(batch)
+        part = batch.table(model.encoder.schema)
+        places = np.arange(part.n_rows) if choice is None else choice.find(batch)
+        part = part.take(places)
         table = table.followed_by(part) if len(rows) else part
-        best = np.concatenate([best, scores])
-        rows = np.concatenate([rows, batch.start + np.arange(len(scores))])
+        best = np.concatenate([best, model.score(model.encoder.encode(part))])
+        rows = np.concatenate([rows, batch.start + places])
         kept = np.argsort(-best, kind="stable")[:n_rows]
         best, rows, table = best[kept], rows[kept], table.take(kept)
-    explanation = explain(detector.model_, table, detector.score_unit_)
+        on_batch(file.share_read())
+    if choice:
+        choice.check()
+    explanation = explain(model, table, detector.score_unit_)
     return TopRows(rows, best, explanation, labels and labels.read())
 
 

@@ -1,5 +1,6 @@
 """Options that several commands have, and how their text is read."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, overload
 
@@ -96,6 +97,15 @@ def read_kinds(declarations: list[str]) -> dict[str, str] | None:
             raise UserError(f"--column must be NAME=KIND, such as visits=count; got {text!r}.")
         kinds[name] = kind
     return kinds or None
+
+
+def read_cell(text: str, columns: Collection[str]) -> tuple[str, str]:
+    """Read ``order=A-17``; the name and the value may both have an equals sign."""
+    parts = text.split("=")
+    splits = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(1, len(parts))]
+    if not splits:
+        raise UserError(f"--id must be COLUMN=VALUE, such as order=A-17; got {text!r}.")
+    return next((split for split in splits if split[0] in columns), splits[0])
 
 
 def read_names(lists: list[str]) -> list[str]:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fewlier.cli.options import Anomaly, AsJson, Data, LabelOrNone, Model, Normal, read_label
+from fewlier.cli.options import (
+    Anomaly,
+    AsJson,
+    Data,
+    LabelOrNone,
+    Model,
+    Normal,
+    read_cell,
+    read_label,
+)
 from fewlier.cli.screen import echo, progress, say, text_console
 from fewlier.errors import UserError
 from fewlier.shown import shown
@@ -17,11 +26,13 @@ if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
     from fewlier.files import TopRows
 
+N_EXPLAINED = 10
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command(epilog="Example: fewlier score new.csv -m fraud.fewlier -o scored.csv")(score)
-    app.command(epilog="Example: fewlier explain new.csv -m fraud.fewlier --top 10")(explain)
+    app.command(epilog="Example: fewlier explain new.csv -m fraud.fewlier --row 17")(explain)
 
 
 def score(
@@ -96,24 +107,38 @@ def _names(columns: Iterable[str]) -> str:
 def explain(  # noqa: PLR0913 - options of a command are its arguments
     table: Data,
     model: Model,
-    top: Annotated[int, typer.Option(min=1, help="Rows to explain, the oddest first.")] = 10,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Rows to explain, the oddest first; else 10.")
+    ] = None,
+    row: Annotated[
+        list[int] | None, typer.Option(min=0, help="Explain this row, counted from 0. Repeatable.")
+    ] = None,
+    id_: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="COLUMN=VALUE", help="Explain rows that say so. Repeatable."),
+    ] = None,
     columns: Annotated[int, typer.Option(min=1, help="Columns to name for each row.")] = 3,
     label: LabelOrNone = None,
     anomaly: Anomaly = None,
     normal: Normal = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say of the oddest rows which columns made them so."""
+    """Say which columns made the oddest rows odd, or rows of your choice."""
     from fewlier.table.reading import open_table
 
     with open_table(table) as file:
+        from fewlier.table.choice import RowChoice
+
+        cells = [read_cell(text, file.columns) for text in id_ or []]
+        choice = RowChoice(file, row or [], cells) if row or cells else None
         from fewlier.detector import AnomalyDetector
         from fewlier.files import explain_file
 
         detector = AnomalyDetector.load(model)
+        n_rows = top or (None if choice else N_EXPLAINED)
         with progress("explaining", "nothing was lost.") as show:
             column = read_label(label, anomaly, normal)
-            rows = explain_file(detector, file, top, column, show)
+            rows = explain_file(detector, file, n_rows, column, choice, show)
     if as_json:
         facts = {"threshold": detector.threshold_, "unit": detector.score_unit_}
         typer.echo(json.dumps({**facts, "rows": rows.records(detector, columns)}))

@@ -1,0 +1,82 @@
+"""Rows of a file that the user names: by number, or by what a column says of them."""
+
+import re
+from collections.abc import Iterable
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.errors import UserError
+from fewlier.table.columns import choices, listed
+from fewlier.table.frame import number_text
+from fewlier.table.reading import Batch, TableFile, naming
+
+
+@final
+class RowChoice:
+    """Finds the named rows while a file is read batch by batch.
+
+    Parameters
+    ----------
+    file : TableFile
+        The file; errors call it by its name.
+    numbers : iterable of int
+        Row numbers, counted from 0.
+    cells : iterable of (str, str)
+        Columns and what they must read; every row that does is chosen. Blanks around a cell do
+        not count.
+
+    Raises
+    ------
+    UserError
+        For a column that the file does not have.
+    """
+
+    def __init__(
+        self, file: TableFile, numbers: Iterable[int] = (), cells: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        self._file = file
+        self._numbers = sorted(set(numbers))
+        self._n_of_cell = dict.fromkeys(((name, _text(text)) for name, text in cells), 0)
+        self._n_rows = 0
+        unknown = [name for name, _ in self._n_of_cell if name not in file.columns]
+        if unknown:
+            raise UserError(
+                f"{file.name}: rows must be chosen by one of its columns; got {listed(unknown)}. "
+                f"{choices(unknown[0], file.columns)}"
+            )
+
+    def find(self, batch: Batch) -> npt.NDArray[np.int64]:
+        """Return the positions of the chosen rows in the next batch, ascending."""
+        n, self._n_rows = batch.rows.num_rows, self._n_rows + batch.rows.num_rows
+        is_chosen = np.isin(batch.start + np.arange(n), self._numbers)
+        for name, text in self._n_of_cell:
+            with naming(batch.file, batch.start):
+                texts = map(_text, batch.rows[name].to_pylist())
+            has_it = np.fromiter((found == text for found in texts), np.bool_, n)
+            self._n_of_cell[name, text] += int(has_it.sum())
+            is_chosen |= has_it
+        return np.flatnonzero(is_chosen)
+
+    def check(self) -> None:
+        """Refuse, once all batches are read, what was not found in any of them."""
+        numbers = [str(number) for number in self._numbers if number >= self._n_rows]
+        cells = [f"{name}={text}" for (name, text), n in self._n_of_cell.items() if not n]
+        if numbers:
+            raise UserError(
+                f"{self._file.name}: rows must be counted from 0 to {self._n_rows - 1}; got "
+                f"{', '.join(numbers)}. Give the number of a row."
+            )
+        if cells:
+            raise UserError(
+                f"{self._file.name}: a value must be in its column to choose rows by; found none "
+                f"of {listed(cells)}. Give a value as the file has it."
+            )
+
+
+def _text(cell: object) -> str:
+    """Write a cell so that files of all formats agree: 17 for 17.0, which pandas makes of it."""
+    if isinstance(cell, float):
+        return number_text(cell)
+    return "" if cell is None else re.sub(r"^(-?\d+)[.,]0+$", r"\1", str(cell).strip())
