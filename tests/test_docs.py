@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from fewlier.cli import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -33,6 +36,12 @@ def test_the_readme_shows_what_the_demo_prints():
     (shown,) = blocks(README, "text")
     assert "Most anomalous test rows" in shown
     assert re.search(r"Test AUC with 6 labels +0\.9\d\d", shown)
+
+
+def test_every_command_has_a_section_in_the_guide():
+    guide = (ROOT / "docs" / "GUIDE.md").read_text("utf-8")
+    sections = re.findall(r"^### `fewlier (\w+)`$", guide, flags=re.MULTILINE)
+    assert sorted(sections) == sorted(get_command(app).commands)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

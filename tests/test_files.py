@@ -9,6 +9,7 @@ import pytest
 from factories import FEATURES, payments, small
 
 from fewlier import AnomalyDetector, UserError
+from fewlier.evaluation import evaluate
 from fewlier.files import (
     ScoreReport,
     evaluate_file,
@@ -17,6 +18,7 @@ from fewlier.files import (
     read_training_rows,
     score_file,
 )
+from fewlier.plot import CurveDisplay
 from fewlier.table import Table, reading
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.reading import open_table
@@ -176,3 +178,18 @@ def test_an_evaluation_leaves_unlabelled_rows_out(opened, detector):
         *(whole.auc, whole.recall, whole.n_normal),
         0,
     )
+
+
+def test_a_detector_takes_labels_that_were_read_and_keeps_their_kinds():
+    tiny = {"hidden": (4,), "max_epochs": 1, "false_alarm_rate": 0.5}
+    words = ROWS["fraud"].map({1: "theft", 0: "fine"})
+    labels = LabelColumn("fraud", normal=("fine",)).read(words)
+    detector = small(**tiny).fit(ROWS[FEATURES], labels)
+    by_numbers = small(**tiny).fit(ROWS[FEATURES], ROWS["fraud"])
+    scores = detector.anomaly_score(ROWS[FEATURES])
+    assert scores.tolist() == by_numbers.anomaly_score(ROWS[FEATURES]).tolist()
+    assert detector.summary_.labelled_kinds == {"theft": 3}
+    assert by_numbers.summary_.labelled_kinds == {}
+    assert labels.notes[0] in detector.summary_.notes
+    roc = CurveDisplay.from_detector(detector, ROWS[FEATURES], labels)
+    assert roc.area == pytest.approx(evaluate(scores, labels, 0).auc)

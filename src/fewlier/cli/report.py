@@ -1,6 +1,7 @@
 """The command that makes a page of scored rows: `report`."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated
@@ -58,6 +59,7 @@ def report(  # noqa: PLR0913 - options of a command are its arguments
     if as_json:
         record = {"report": str(output), "n_rows": n_rows, "n_above_threshold": n_above}
         record |= {"threshold": detector.threshold_, "unit": detector.score_unit_}
+        record |= {"by_kind": [asdict(line) for line in facts.by_kind]}
         typer.echo(json.dumps(record))
     else:
         say(f"{n_rows} rows scored, {n_above} above the threshold; the report is {output}.")
