@@ -1,6 +1,7 @@
 """Figures from Python: what they hold is right, and each follows scikit-learn's Display style."""
 
 import sys
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -139,6 +140,25 @@ def test_a_dollar_sign_in_a_name_is_no_formula():
     display.plot().figure_.savefig("/dev/null", format="svg")
     shown = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert shown == [*names[:2], "n" * 27 + "…"]
+
+
+def test_reasons_are_legible_at_the_default_size():
+    display = ReasonDisplay(
+        names=[f"{'column':_>20} {j} = 1000" for j in range(12)],
+        contributions=np.linspace(7, 0, 12),
+        unit="standard units",
+        title="row 3",
+        expectations=["Bern (42 %), Oslo (36 %), Rome (8 %)"] * 12,
+    ).plot()
+    display.figure_.draw_without_rendering()
+    axes = display.ax_.get_window_extent()
+    boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
+    for upper, lower in pairwise(boxes):
+        assert upper.y0 > lower.y1
+    assert all(box.x0 >= 0 for box in boxes)
+    assert axes.width > axes.x0  # bars have more room than their names
+    for text in display.ax_.texts:
+        assert text.get_window_extent().x1 <= axes.x1
 
 
 def test_curves_are_those_of_scikit_learn(detector):

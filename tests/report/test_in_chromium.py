@@ -130,9 +130,9 @@ def test_the_slider_changes_the_counts(opened, facts):
         is_above = [row["above"] == "1" for row in visible_rows(page)]
         assert is_above == [float(row["score"]) > threshold for row in visible_rows(page)]
         above = facts.scores > threshold
-        recall = above[facts.labels == 1].mean()
+        recall = above[facts.labels.codes == 1].mean()
         assert text(page, "#recall") == f"{100 * recall:.1f} %"
-        among = facts.labels[above & (facts.labels >= 0)]
+        among = facts.labels.codes[above & (facts.labels.codes >= 0)]
         precision = f"{100 * among.mean():.1f} %" if len(among) else "–"
         assert text(page, "#precision") == precision
         said = element(page, "#slider").get_attribute("aria-valuetext")
@@ -287,6 +287,40 @@ def test_no_page_is_wider_than_its_window(name, size, opened):
     widths = "return [document.documentElement.scrollWidth, innerWidth]"
     scroll, inner = page.execute_script(widths)
     assert (inner, scroll <= inner) == (size[0], True)
+
+
+def test_no_figure_is_broken_over_two_lines_on_a_phone(opened):
+    broken = """
+    const found = [];
+    const figures = '.adds, .number, .figures td, .key dd, .reason';
+    for (const element of document.querySelectorAll(figures)) {
+      const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+      while (walker.nextNode()) {
+        const node = walker.currentNode;
+        // No-break spaces join a number and what belongs to it; a plain space ends it.
+        for (const match of node.data.matchAll(/[^ ]*[0-9][^ ]*/g)) {
+          const range = document.createRange();
+          range.setStart(node, match.index);
+          range.setEnd(node, match.index + match[0].length);
+          const tops = new Set([...range.getClientRects()].map(box => Math.round(box.top)));
+          if (tops.size > 1) found.push(match[0]);
+        }
+      }
+    }
+    return found;
+    """
+    assert opened("plain", PHONE).execute_script(broken) == []
+
+
+def test_every_reason_has_a_picture_with_its_value(opened, facts):
+    page = opened()
+    marks = page.execute_script(
+        "return [...document.querySelectorAll('.sketch')].map(svg => [svg.querySelector('use')"
+        ".getBoundingClientRect().width > 0, svg.querySelectorAll('.mark').length])"
+    )
+    shown = [reason for row in facts.rows[: len(marks)] for reason in row.reasons]
+    assert [n for _, n in marks] == [int(reason.value is not None) for reason in shown]
+    assert any(is_drawn for is_drawn, _ in marks)
 
 
 def test_print_is_light_and_without_controls(opened):

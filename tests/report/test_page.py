@@ -6,6 +6,8 @@ import json
 import re
 import sys
 from collections import defaultdict
+from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -62,6 +64,18 @@ def test_the_policy_allows_the_page_its_own_style_and_script_alone(facts):
     for name in ("style", "script"):
         digest = hashlib.sha256(element(html, name).encode()).digest()
         assert f"{name}-src 'sha256-{base64.b64encode(digest).decode()}'" in policy
+
+
+def test_a_page_says_when_it_was_made(facts):
+    made = datetime(2026, 3, 7, 9, 5, tzinfo=UTC)
+    html = render(replace(facts, made=made))
+    assert '<time datetime="2026-03-07T09:05:00+00:00">7 March 2026, 09:05 UTC</time>' in html
+
+
+def test_a_share_is_not_parted_from_its_category(facts):
+    html = render(facts)
+    assert re.search(r"Bern\xa0\(\d+\xa0%\)", html)
+    assert not re.search(r"\(\d+ %\)", html)
 
 
 def test_ids_are_used_once(facts):

@@ -12,8 +12,8 @@ MAX_NAME = 28
 """Characters of a column's name that a figure has room for."""
 
 
-def axes_or_new(ax: "Axes | None") -> "Axes":
-    """Return the axes to draw on, of a new figure where there are none."""
+def axes_or_new(ax: "Axes | None", size: tuple[float, float] | None = None) -> "Axes":
+    """Return the axes to draw on, or those of a new figure, of a size in inches."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -23,7 +23,7 @@ def axes_or_new(ax: "Axes | None") -> "Axes":
         ) from error
     if ax is not None:
         return ax
-    _, new = plt.subplots(layout="constrained")
+    _, new = plt.subplots(layout="constrained", figsize=size)
     return new
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+# A figure of its own is wide enough for the longest label, and has room for each line of text.
+_WIDTH, _LINE, _FRAME = 8.0, 0.22, 1.2  # inches
+_MAX_EXPECTATION = 44  # characters
+
 
 @final
 class ReasonDisplay:
@@ -99,15 +103,17 @@ class ReasonDisplay:
 
     def plot(self, ax: "Axes | None" = None) -> "ReasonDisplay":
         """Draw on some axes, or on new ones."""
-        ax = self.ax_ = axes_or_new(ax)
+        labels = self._labels()
+        n_lines = sum(1.5 + label.count("\n") for label in labels)
+        ax = self.ax_ = axes_or_new(ax, (_WIDTH, _FRAME + _LINE * n_lines))
         self.figure_ = ax.get_figure(root=True)  # type: ignore[assignment] # axes have one
         places = np.arange(len(self.names))
         bars = ax.barh(places, self.contributions, height=0.62, color="C0")
         ax.bar_label(bars, fmt="%+.2f", padding=4)
         # A dollar sign in a column's name is no formula.
-        ax.set_yticks(places, self._labels(), parse_math=False)
+        ax.set_yticks(places, labels, parse_math=False)
         ax.invert_yaxis()
-        ax.margins(x=0.15)
+        ax.margins(x=0.2)
         ax.grid(visible=False, axis="y")  # bars lead the eye themselves
         ax.set(xlabel=f"adds to the score ({self.unit})")
         ax.set_title(self.title, parse_math=False)
@@ -116,6 +122,7 @@ class ReasonDisplay:
     def _labels(self) -> list[str]:
         expectations = self.expectations or ("",) * len(self.names)
         return [
-            shortened(name) + (f"\nexpected {shortened(expected)}" if expected else "")
+            shortened(name)
+            + (f"\nexpected {shortened(expected, _MAX_EXPECTATION)}" if expected else "")
             for name, expected in zip(self.names, expectations, strict=True)
         ]

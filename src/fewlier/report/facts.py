@@ -1,6 +1,7 @@
 """What a page tells, gathered in one pass over a file of any size, as plain data."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -13,6 +14,7 @@ from fewlier.drift import Drift
 from fewlier.evaluation import KindEvaluation, evaluate_kinds
 from fewlier.explanation import Explanation, Reason, explain
 from fewlier.files import N_REASONS, VISIBLE, FileLabels, OnBatch, Tally, scored_batches
+from fewlier.report.sketches import Sketch, sketch_columns
 from fewlier.summary import Summary
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, Labels
@@ -29,7 +31,11 @@ N_OTHERS = 2
 
 
 class RowFacts(NamedTuple):
-    """One row: its number in the file, what it got, its label and kind if it has any, and why."""
+    """One row: its number in the file, what it got, its label and kind if it has any, and why.
+
+    `places` says where the value of each reason lies in the sketch of its column; None where it
+    has none.
+    """
 
     row: int
     others: tuple[str, ...]
@@ -38,6 +44,7 @@ class RowFacts(NamedTuple):
     label: str
     kind: str
     reasons: tuple[Reason, ...]
+    places: tuple[float | None, ...]
 
 
 @final
@@ -49,6 +56,8 @@ class Facts:
     ----------
     source, model : str
         Names of the table and of the model.
+    made : datetime
+        When the page was made.
     summary, calibration : Summary, Calibration
         What the fit did, and what its scores mean.
     density, selection : str
@@ -69,10 +78,13 @@ class Facts:
         Whether the rows look like the training normals; None where the model cannot tell.
     outside : dict of str to int
         Cells, by column, that training never saw the like of.
+    sketches : dict of str to Sketch
+        How training normals lie in the columns that the reasons of the rows name.
     """
 
     source: str
     model: str
+    made: datetime
     summary: Summary
     calibration: Calibration
     density: str
@@ -85,6 +97,7 @@ class Facts:
     flagged: Explanation
     drift: Drift
     outside: dict[str, int]
+    sketches: dict[str, Sketch]
 
     @property
     def is_above(self) -> npt.NDArray[np.bool_]:
@@ -156,9 +169,14 @@ def gather(
     trained = detector.summary_.labelled_kinds
     others = _others(detector, file, label)
     explanation = top.explained(detector, file)
+    sketches = dict(
+        zip(explanation.columns, sketch_columns(fitted.encoder, fitted.reference), strict=True)
+    )
+    rows = _row_facts(top, explanation, sketches, (scores, labels), others, fitted.calibration)
     return Facts(
         source=source,
         model=model,
+        made=datetime.now().astimezone(),
         summary=detector.summary_,
         calibration=fitted.calibration,
         density=detector.density,
@@ -167,10 +185,11 @@ def gather(
         labels=labels,
         by_kind=evaluate_kinds(scores, labels, threshold, trained) if labels else (),
         others=others,
-        rows=tuple(_row_facts(top, explanation, scores, labels, others, fitted.calibration)),
+        rows=tuple(rows),
         flagged=flagged.explained(detector, file) if len(flagged.numbers) else explanation,
         drift=tally.drift,
         outside=tally.outside,
+        sketches=sketches,
     )
 
 
@@ -184,17 +203,19 @@ def _others(
 def _row_facts(
     top: _Kept,
     explanation: Explanation,
-    scores: Floats,
-    labels: Labels | None,
+    sketches: dict[str, Sketch],
+    judged: tuple[Floats, Labels | None],
     others: tuple[str, ...],
     calibration: Calibration,
 ) -> list[RowFacts]:
+    scores, labels = judged
     p_values = calibration.p_value(scores[top.numbers])
     cells: Any = top.rows.select(list(others)).to_pylist() if top.rows is not None else []
     lines = []
     reasons = explanation.tops(n=N_REASONS)
     for i, (number, (first, *more)) in enumerate(zip(top.numbers.tolist(), reasons, strict=True)):
         known = {} if labels is None else labels.record(number)
+        shown = (first, *(reason for reason in more if reason.contribution >= VISIBLE))
         lines.append(
             RowFacts(
                 number,
@@ -203,7 +224,19 @@ def _row_facts(
                 float(p_values[i]),
                 known.get("label") or "",
                 known.get("kind") or "",
-                (first, *(reason for reason in more if reason.contribution >= VISIBLE)),
+                shown,
+                tuple(_place(reason, explanation, sketches, i) for reason in shown),
             )
         )
     return lines
+
+
+def _place(
+    reason: Reason, explanation: Explanation, sketches: dict[str, Sketch], row: int
+) -> float | None:
+    """Return where the value of a reason lies in the sketch of its column."""
+    if reason.value is None:
+        return None
+    d, encoded = explanation.columns.index(reason.column), explanation.encoded
+    target, is_impossible = float(encoded.targets[row, d]), bool(encoded.outside[row, d])
+    return sketches[reason.column].place(target, is_impossible)

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -30,6 +31,8 @@ MAX_KINDS = 50
 """Kinds of anomalies that the page lists."""
 N_CHANGES = 8
 """Changes since training that the page lists."""
+SKETCH = (60, 14)
+"""Width and height of a sketch, in units of its drawing."""
 _LEVELS = (0.01, 0.05, 0.1, 0.2)
 
 
@@ -68,12 +71,14 @@ def _context(facts: Facts) -> dict[str, Any]:
     lambdas, p_values = lambda_figure(facts), p_value_figure(facts)
     steps = thresholds(facts)
     style, script = _asset("page.css"), _asset("page.js")
+    sketched = list(dict.fromkeys(reason.column for row in facts.rows for reason in row.reasons))
     return {
         "facts": facts,
         "summary": facts.summary,
         "n_above": int(facts.is_above.sum()),
         "steps": steps,
-        "rows": [_row(row) for row in facts.rows],
+        "rows": [_row(row, sketched) for row in facts.rows],
+        "sketches": [facts.sketches[name].path(*SKETCH) for name in sketched],
         "kinds": list(facts.summary.kinds.items())[:MAX_COLUMNS],
         "score_svg": scores.svg,
         "reason_svg": reason_figure(facts).svg,
@@ -100,18 +105,20 @@ def _changes(drift: Drift) -> list[Change]:
     ]
 
 
-def _row(row: RowFacts) -> dict[str, Any]:
+def _row(row: RowFacts, sketched: list[str]) -> dict[str, Any]:
     largest = max(*(reason.contribution for reason in row.reasons), 1e-9)
     reasons = [
         {
             "column": reason.column,
             "value": reason.value,
             "is_missing": reason.value is None,
-            "expected": reason.expectation,
+            "expected": re.sub(r" (?=\(|%)", "\N{NO-BREAK SPACE}", reason.expectation),
             "share": round(100 * max(reason.contribution, 0) / largest, 1),
             "adds": f"{reason.contribution:+.1f}".replace("-", "−"),
+            "sketch": sketched.index(reason.column),
+            "mark": None if place is None else round(SKETCH[0] * place, 1),
         }
-        for reason in row.reasons
+        for reason, place in zip(row.reasons, row.places, strict=True)
     ]
     return row._asdict() | {"reasons": reasons}
 
