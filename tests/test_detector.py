@@ -12,7 +12,7 @@ import torch
 from factories import small
 from sklearn.metrics import roc_auc_score
 
-from fewlier import UserError
+from fewlier import FewlierWarning, UserError
 from fewlier.conditionals.categorical import Categorical
 from fewlier.conditionals.gaussian_mixture import GaussianMixture
 
@@ -130,11 +130,13 @@ def test_missing_and_extra_columns_are_errors_that_name_them(detector, method):
         getattr(detector, method)(table.rename(columns={"height": "size"}))
 
 
-def test_text_in_a_numeric_column_is_an_error_that_names_column_and_row(detector):
+def test_text_in_a_numeric_column_is_missing_and_a_warning_names_it(detector):
     table = patients(3).astype({"height": object})
     table.loc[1, "height"] = "tall"
-    with pytest.raises(UserError, match=r"Column 'height' .*'tall' \(first at row 1\)"):
-        detector.anomaly_score(table)
+    with pytest.warns(FewlierWarning, match=r"1 in height \(first 'tall' in row 1\)"):
+        scores = detector.anomaly_score(table)
+    table.loc[1, "height"] = None
+    assert scores.tolist() == detector.anomaly_score(table).tolist()
 
 
 def test_a_table_without_rows_has_no_scores(detector):

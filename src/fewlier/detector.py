@@ -28,7 +28,7 @@ from fewlier.record import from_record, to_record
 from fewlier.selection import Selection
 from fewlier.summary import summarise, unit_of
 from fewlier.table import Schema, Table
-from fewlier.table.frame import has_names, row_labels
+from fewlier.table.frame import has_names, row_labels, unread_note
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
@@ -55,9 +55,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     ----------
     columns : mapping of str to str, str, or None
         Kinds of columns that should not be inferred: "real", "binary", "count", "positive" or
-        "category", by column name. A single kind, such as "real", is how every column that can
-        be is scored: ``AnomalyDetector(columns="real", selection="best", patience=None)`` is the
-        setting of the paper's experiments, mixtures of Gaussians on columns scaled to [0, 1].
+        "category", by column name. Where the numbers of a text column may be read in two ways, an
+        example says how they are written: "1.234,5", or with a kind "count:1.234,5". A single
+        kind, such as "real", is how every column that can be is scored:
+        ``AnomalyDetector(columns="real", selection="best", patience=None)`` is the setting of the
+        paper's experiments, mixtures of Gaussians on columns scaled to [0, 1].
     conditionals : mapping of str to str, or None
         Distributions other than a kind's own: "gaussian_mixture", "bernoulli", "poisson",
         "gamma" or "categorical", by column name or by kind, e.g. {"count": "gaussian_mixture"}.
@@ -439,12 +441,15 @@ def _by_position(table: Table, names: tuple[str, ...]) -> Table:
 
 
 def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
-    table, is_named = Table.of(X), has_names(X)
-    if is_named and was_named:
-        return table
-    if is_named != was_named:
-        _warn_of_names(is_named)
-    return _by_position(table, model.encoder.schema.names)
+    table, is_named, schema = Table.of(X), has_names(X), model.encoder.schema
+    if not is_named or not was_named:
+        if is_named != was_named:
+            _warn_of_names(is_named)
+        table = _by_position(table, schema.names)
+    matched = schema.match(table)
+    if matched.unread:
+        warnings.warn(unread_note(matched.unread), FewlierWarning, stacklevel=4)
+    return matched
 
 
 def _recalibrate(detector: AnomalyDetector, calibration: Calibration) -> None:
@@ -469,6 +474,8 @@ def _fit(
     labels = Labels.of(y, table.n_rows)
     schema = read_schema(parameters, table, labels.codes != ANOMALY)
     training = schema.match(table), labels.codes
+    if training[0].unread:
+        warnings.warn(unread_note(training[0].unread), FewlierWarning, stacklevel=3)
     if validation is None:
         plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
     else:

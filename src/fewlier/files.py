@@ -1,7 +1,8 @@
 """A detector on data files: fit, score, explain, evaluate; rows pass through in batches."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
@@ -20,6 +21,7 @@ from fewlier.model import FittedModel
 from fewlier.table import Encoded, Table
 from fewlier.table.choice import RowChoice
 from fewlier.table.columns import choices, listed
+from fewlier.table.frame import Unread, all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
@@ -46,7 +48,6 @@ def read_training_rows(
     file: TableFile,
     label: LabelColumn | None,
     ignore: Sequence[str] = (),
-    declared: Mapping[str, str] | None = None,
     *,
     is_complete: bool = True,
 ) -> tuple[pa.Table, Labels | None]:
@@ -69,9 +70,7 @@ def read_training_rows(
     batch = file.whole()
     if labels:
         labels.add(batch)
-    found = labels and labels.read(is_complete=is_complete)
-    with naming(file.name):
-        return batch.training_rows(features, declared or {}), found
+    return batch.rows.select(features), labels and labels.read(is_complete=is_complete)
 
 
 @final
@@ -108,12 +107,10 @@ def fit_file(
     on_epoch: OnEpoch = no_news,
 ) -> AnomalyDetector:
     """Fit a detector to the rows of a file; without a label column all rows are unlabelled."""
-    columns = detector.columns
-    declared = columns if isinstance(columns, Mapping) else None
-    rows, labels = read_training_rows(file, label, ignore, declared)
+    rows, labels = read_training_rows(file, label, ignore)
     held_back = None
     if validation is not None:
-        held_back = read_training_rows(validation, label, ignore, declared, is_complete=False)
+        held_back = read_training_rows(validation, label, ignore, is_complete=False)
     # Either may be at fault.
     with naming(file.name if validation is None else f"{file.name}, {validation.name}"):
         return detector.fit(rows, labels, validation=held_back, on_epoch=on_epoch)
@@ -128,6 +125,8 @@ def update_file(
     labels.add(batch)
     found = labels.read()
     table = batch.table(detector.model_.encoder.schema)
+    if table.unread:
+        warnings.warn(f"{file.name}: {unread_note(table.unread)}", FewlierWarning, stacklevel=2)
     with naming(file.name):
         return detector.update(pa.table(table.cells), found, on_epoch=on_epoch)
 
@@ -138,7 +137,8 @@ class ScoreReport:
     """What scoring a file came to.
 
     `outside` counts, by column, the cells that training never saw the like of: a category never
-    met, a negative count. `passed_through` names the columns that the model does not know.
+    met, a negative count; `unread` those in another form than the column's, which count as
+    missing. `passed_through` names the columns that the model does not know.
     `threshold` is the model's own, or that of the file, infinite where no row can be above it.
     """
 
@@ -147,6 +147,7 @@ class ScoreReport:
     threshold: float
     passed_through: tuple[str, ...]
     outside: dict[str, int]
+    unread: dict[str, int]
     drift: Drift
 
 
@@ -190,7 +191,15 @@ def score_file(
             write(rows)
             n_above += int(is_anomaly.sum())
     passed_through = tuple(name for name in file.columns if name not in schema.names)
-    return ScoreReport(tally.n_rows, n_above, threshold, passed_through, tally.outside, tally.drift)
+    return ScoreReport(
+        tally.n_rows,
+        n_above,
+        threshold,
+        passed_through,
+        tally.outside,
+        dict(tally.unread),
+        tally.drift,
+    )
 
 
 @final
@@ -205,6 +214,7 @@ class Tally:
         self._cells = [np.zeros_like(part) for part in self._reference.counts]
         self._ranks = self._calibration.counts(np.empty(0))
         self._outside = np.zeros(len(self._names), dtype=np.int64)
+        self.unread: Counter[str] = Counter()  # cells that could not be read, by column
 
     def counted(
         self, scored: Iterator[tuple[Batch, Table, Encoded, Floats]]
@@ -213,6 +223,7 @@ class Tally:
         for batch, table, encoded, scores in scored:
             self._ranks += self._calibration.counts(scores)
             self._outside += encoded.outside.sum(0)
+            self.unread.update({name: cells.n for name, cells in table.unread.items()})
             for total, new in zip(self._cells, self._reference.count(encoded), strict=True):
                 total += new
             yield batch, table, scores
@@ -251,11 +262,15 @@ def scored_batches(
 ) -> Iterator[tuple[Batch, Table, Encoded, Floats]]:
     """Yield the batches of a file with their scores."""
     model = detector.model_
+    unread: dict[str, Unread] = {}
     for batch in file.batches():
         table = batch.table(model.encoder.schema)
+        unread = all_unread(unread, table.unread, batch.start)
         encoded = model.encoder.encode(table)
         yield batch, table, encoded, model.score(encoded)
         on_batch(file.share_read())
+    if unread:
+        warnings.warn(f"{file.name}: {unread_note(unread)}", FewlierWarning, stacklevel=2)
 
 
 def _reasons(

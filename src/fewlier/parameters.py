@@ -1,6 +1,7 @@
 """What the parameters of a detector mean: checked, and turned into a recipe and a schema."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
@@ -99,7 +100,9 @@ def read_schema(
         chosen = conditionals.get(column.name) or conditionals.get(column.kind.value)
         codings[column.name] = CONDITIONALS[chosen].coding if chosen else column.coding
     declared = {name: coding.value for name, coding in codings.items()}
-    return infer_schema(table, declared, is_normal)
+    recoded = infer_schema(schema.match(table), declared, is_normal).columns
+    pairs = zip(recoded, schema.columns, strict=True)
+    return Schema(tuple(replace(column, form=as_found.form) for column, as_found in pairs))
 
 
 def read_seed(random_state: int | np.random.RandomState | None) -> int:

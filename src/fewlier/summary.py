@@ -13,6 +13,7 @@ from fewlier.shown import shown
 from fewlier.table.columns import Column, fields_of, is_finite_float
 from fewlier.table.label_column import listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
+from fewlier.table.numbers import PLAIN
 
 if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.fitting import MemberHistory
@@ -32,7 +33,7 @@ class Summary:
     n_normal, n_anomaly, n_unlabelled : int
         Rows of each label.
     kinds : dict of str to str
-        The kind of each column, with the way it is scored where that differs.
+        The kind of each column, with the way it is scored, or written, where that is special.
     lambda_weights : dict of float to float
         Total weight of the members of each lambda in the score.
     validation : float
@@ -223,13 +224,14 @@ def _diverged(history: Sequence["MemberHistory"]) -> list[str]:
 
 
 def _kind(column: Column) -> str:
-    """Name what a column is: its kind, and how it is scored where that differs."""
+    """Name what a column is: its kind, how it is scored, and written, where that is special."""
     if column.is_constant or column.is_empty:
         return "constant" if column.is_constant else "empty"
     if column.hardly_varies:
         return "nearly constant"
-    is_as_is = column.kind is column.coding
-    return column.kind.value if is_as_is else f"{column.kind.value} as {column.coding.value}"
+    kind, coding = column.kind.value, column.coding.value
+    written = "" if column.form == PLAIN else f", written like {column.form}"
+    return (kind if kind == coding else f"{kind} as {coding}") + written
 
 
 def unit_of(model: "FittedModel") -> str:

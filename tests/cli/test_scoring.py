@@ -123,6 +123,24 @@ def test_cells_columns_and_order_pass_through_as_they_are(sep, model, fewlier):
     assert "note: not columns of the model, passed through: id, note." in done.err
 
 
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
+def test_cells_that_cannot_be_read_are_missing_and_named(
+    name, model, fewlier, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 7)
+    rows = ROWS.astype({"amount": str})
+    rows.loc[[70, 90], "amount"] = ["much", "more"]
+    (tmp_path / name).write_bytes(parquet(rows) if "parquet" in name else rows.to_csv().encode())
+    done = fewlier("score", tmp_path / name, "-m", model, "-o", tmp_path / "out.csv", "--json")
+    assert "count as missing: 2 in amount (first 'much' in row 70)." in done.err
+    assert json.loads(done.out)["unread"] == {"amount": 2}
+    rows.loc[[70, 90], "amount"] = None
+    expected = AnomalyDetector.load(model).anomaly_score(rows[FEATURES])
+    found = pd.read_csv(tmp_path / "out.csv")["anomaly_score"]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_the_output_is_the_same_on_standard_output_and_in_files(table, model, fewlier, tmp_path):
     shown = fewlier("score", table, "-m", model, "-o", "-").out
     for name, unpack in {"a.csv": bytes, "a.txt": bytes, "a.csv.gz": gzip.decompress}.items():
@@ -179,6 +197,7 @@ def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
         "unit": loaded.score_unit_,
         "passed_through": ["id", "fraud"],
         "outside": {"visits": 1},
+        "unread": {},
         "drift": loaded.drift(ROWS[FEATURES]).to_json(),
     }
     assert done.err.endswith("fewlier: note: not columns of the model, passed through: id, fraud.")

@@ -3,13 +3,17 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fewlier.errors import FormatError, UserError
 from fewlier.table import CODINGS, Column, Kind, Schema, Table, infer_schema
+from fewlier.table.frame import Unread
 from fewlier.table.inference import is_strongly_skewed, looks_like_counts
+from fewlier.table.numbers import PLAIN, NumberForm
 
 RNG = np.random.default_rng(0)
 LOGNORMAL = np.exp(2 * RNG.standard_normal(300))
@@ -110,7 +114,7 @@ def test_a_declared_kind_holds_for_a_constant_too(kind):
 
 @pytest.mark.parametrize("levels", [["00"], ["five"], ["1e999"], [5.0], ["5.0"], ["5", "5"]])
 def test_levels_that_are_no_numbers_of_a_constant_are_refused(levels):
-    record = {"name": "x", "kind": "real", "coding": "category", "levels": levels}
+    record = GOOD | {"kind": "real", "coding": "category", "levels": levels}
     with pytest.raises(FormatError, match="The levels of column 'x' must fit 'real'"):
         Column.from_json(record)
 
@@ -236,7 +240,7 @@ def test_one_override_for_all_applies_where_it_can():
         ([5, 1, 3, 3], "binary", "declared 'binary' but has 3 different values (a third at row 2)"),
         ([5, 5], "binary", "declared 'binary' but has the value 5 only."),
         (["1", "b"], "real", "'x' must hold numbers; got the text 'b' (first at row 1). Declare"),
-        (["1", "inf"], "real", "'x' must hold numbers; got the text 'inf' (first at row 1)."),
+        (["1", "inf"], "real", "'x' must hold finite numbers; got 1 infinite (first at row 1)."),
     ],
 )
 def test_a_declared_kind_is_checked_against_the_data(values, kind, message):
@@ -282,12 +286,71 @@ def test_match_reads_numbers_written_as_text():
     np.testing.assert_array_equal(cells, [3, np.nan, 1000])
 
 
-@pytest.mark.parametrize("text", ["high", "", "nan", "-inf"])
-def test_match_refuses_text_in_a_numeric_column(text):
+def test_match_counts_cells_in_another_form_as_missing():
+    schema = infer_schema(Table.of([["$1,200"], ["$3.50"], ["$4"]]))
+    table = schema.match(Table.of([["$3,000"], ["high"], [""], ["7"], ["1.200,5 €"]]))
+    np.testing.assert_array_equal(table.cells["x0"], [3000, np.nan, np.nan, 7, np.nan])
+    assert table.unread == {"x0": Unread(2, 1, "high")}
+
+
+def test_match_refuses_a_column_that_is_written_otherwise_throughout():
+    schema = infer_schema(Table.of([["1,5"], ["2,25"], ["4,0"]]))
+    with pytest.raises(
+        UserError,
+        match=r"'x0' must hold numbers written like 1200,50; got 21 texts that are not, such as "
+        r"'1.5', \(first at row 2\)",
+    ):
+        schema.match(Table.of([["3,5"], ["2"], *[["1.5"]] * 21]))
+
+
+def test_match_refuses_an_infinite_number():
     schema = infer_schema(Table.of([[1.5], [2], [4]]))
-    message = f"Column 'x0' must hold numbers; got the text {text!r} (first at row 1). Correct"
-    with pytest.raises(UserError, match=re.escape(message)):
-        schema.match(Table.of([["3"], [text]]))
+    with pytest.raises(UserError, match=r"'x0' must hold finite numbers; .*first at row 1"):
+        schema.match(Table.of([["3"], ["-inf"]]))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("1.234,5", 1200), ("1234.5", 1.2), ("real:0,5", None), ("count:1.234,5", 1200)],
+)
+def test_a_form_is_declared_by_an_example(said, expected):
+    table = Table.of([["1.200"], ["3.400"], ["5.600"]])
+    if expected is None:
+        with pytest.raises(UserError, match=r"written like 1200,50; got 3 texts of 3.*'1.200'"):
+            infer_schema(table, {"x0": said})
+        return
+    schema = infer_schema(table, {"x0": said})
+    assert schema.match(table).cells["x0"][0] == expected
+    assert schema.columns[0].coding.value == ("count" if "count" in said else "real")
+
+
+def test_an_ambiguous_column_is_refused_with_both_readings():
+    message = "Column 'x0' must say what the mark in '1.200' is"
+    readings = "--column 'x0=1200.50' or --column 'x0=1.200,50'"
+    with pytest.raises(UserError, match=f"{re.escape(message)}.*{re.escape(readings)}"):
+        infer_schema(Table.of([["1.200"], ["3.400"]]))
+
+
+def test_another_column_of_the_table_may_settle_what_a_mark_is():
+    rows = [["1.200", "0.5", "a"], ["3.400", "2", "b"]]
+    assert infer_schema(Table.of(rows)).columns[0].form == PLAIN
+    german = [[cell.replace("0.5", "0,5") for cell in row] for row in rows]
+    assert infer_schema(Table.of(german)).columns[0].form == NumberForm(",", ".")
+    both = [[*row, "1,5"] for row in rows]
+    with pytest.raises(UserError, match=r"what the mark in '1.200' is"):
+        infer_schema(Table.of(both))
+
+
+def test_categories_by_type_are_no_numbers():
+    for frame in (
+        pd.DataFrame({"x": pd.Categorical(["1", "2", "2"])}),
+        pa.table({"x": pa.array(["1", "2", "2"]).dictionary_encode()}),
+        pl.DataFrame({"x": pl.Series(["1", "2", "2"], dtype=pl.Enum(["1", "2"]))}),
+    ):
+        assert infer_schema(Table.of(frame)).columns[0].kind is Kind.CATEGORY
+    assert infer_schema(Table.of(pd.DataFrame({"x": ["1", "2", "2"]}))).columns[0].kind is not (
+        Kind.CATEGORY
+    )
 
 
 def test_match_reads_numbers_as_categories():
@@ -339,7 +402,9 @@ def column_fields(draw, name):
     elif coding is Kind.CATEGORY:
         levels = tuple(draw(st.lists(st.text(), max_size=9, unique=True)))
     # Not a Column: its run-time type check draws random numbers, which hypothesis must not see.
-    return name, kind, coding, levels
+    marks = draw(st.sampled_from([(".", ""), (",", "."), (".", "'")]))
+    form = NumberForm(*marks, draw(st.sampled_from(["", "$"])), draw(st.sampled_from(["", "km/h"])))
+    return name, kind, coding, levels, form
 
 
 @given(
@@ -352,7 +417,7 @@ def test_a_schema_survives_json(drawn):
     assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
 
 
-GOOD = {"name": "x", "kind": "count", "coding": "real", "levels": []}
+GOOD = {"name": "x", "kind": "count", "coding": "real", "levels": [], "form": PLAIN.to_json()}
 
 
 @pytest.mark.parametrize(
@@ -377,7 +442,8 @@ GOOD = {"name": "x", "kind": "count", "coding": "real", "levels": []}
         ([GOOD | {"coding": "category", "levels": ["1.5"]}], "must fit 'count' coded as 'cat"),
         ([GOOD | {"kind": "binary", "levels": [1.0, 0.0]}], "must fit 'binary' coded as 'real'"),
         ([GOOD | {"kind": "binary", "levels": [1.0]}], "must fit 'binary' coded as 'real'"),
-        ([{"name": "x", "kind": "category", "coding": "category", "levels": ["a", "a"]}], "fit"),
+        ([GOOD | {"kind": "category", "coding": "category", "levels": ["a", "a"]}], "fit"),
+        ([GOOD | {"form": None}], "A form of numbers must be"),
         ([GOOD, GOOD], "The columns of a schema must have different names"),
     ],
 )

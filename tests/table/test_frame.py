@@ -11,7 +11,7 @@ from scipy import sparse
 
 from fewlier.errors import FewlierError, UserError
 from fewlier.table import Table
-from fewlier.table.frame import has_names, missing, number_text
+from fewlier.table.frame import MISSING, has_names, missing, number_text
 
 DATE = dt.date(2024, 5, 1)
 
@@ -200,6 +200,44 @@ def test_an_object_array_may_hold_numbers_text_and_pandas_na():
     table = Table.of(np.array([[1, "a"], [pd.NA, None]], dtype=object))
     np.testing.assert_array_equal(table.cells["x0"], [1.0, np.nan])
     assert table.cells["x1"].tolist() == ["a", None]
+
+
+TEXTS = ["b", *MISSING, " ", "  NA ", "\tnan", " b"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pandas_column(TEXTS),
+        pandas_column(TEXTS, object),
+        pandas_column(TEXTS, "category"),
+        pandas_column([*TEXTS[:-1], np.str_(" b")], object),
+        pl.DataFrame({"x": TEXTS}),
+        pa.table({"x": TEXTS}),
+        pa.table({"x": pa.array(TEXTS).dictionary_encode()}),
+        pa.table({"x": pa.array(TEXTS, pa.large_string())}),
+        np.array(TEXTS, dtype=object)[:, None],
+        np.array(TEXTS)[:, None],
+        [[text] for text in TEXTS],
+    ],
+)
+def test_every_spelling_of_missing_is_missing_in_every_library(data):
+    (cells,) = Table.of(data).cells.values()
+    assert cells.tolist() == ["b", *[None] * (len(TEXTS) - 2), " b"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pandas_column([2**53 + 1, None], "Int64"),
+        pandas_column([2**53 + 1, None], "int64[pyarrow]"),
+        pl.DataFrame({"x": [2**53 + 1, None]}),
+        pa.table({"x": [2**53 + 1, None]}),
+        pa.table({"x": pa.array([2**53 + 1, None], pa.uint64())}),
+    ],
+)
+def test_integers_beyond_floats_are_rounded(data):
+    np.testing.assert_array_equal(Table.of(data).cells["x"], [2.0**53, np.nan])
 
 
 def test_a_text_array_becomes_text():

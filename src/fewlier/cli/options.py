@@ -89,7 +89,7 @@ def read_label(
 
 
 def read_kinds(declarations: list[str]) -> dict[str, str] | None:
-    """Read ``visits=count``; a column's name may have an equals sign, a kind has none."""
+    """Read ``visits=count`` or ``amount=1.234,5``; a name may have an equals sign, these none."""
     kinds = {}
     for text in declarations:
         name, equals, kind = text.rpartition("=")

@@ -88,6 +88,7 @@ def score(
         "unit": detector.score_unit_,
         "passed_through": list(report.passed_through),
         "outside": report.outside,
+        "unread": report.unread,
         "drift": report.drift.to_json(),
     }
     if as_json:

@@ -71,7 +71,8 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         list[str] | None,
         typer.Option(
             metavar="NAME=KIND",
-            help="Kind of a column: real, binary, count, positive or category. Repeatable.",
+            help="Kind of a column: real, binary, count, positive or category; or a number written "
+            "as in the column: amount=1.234,5. Repeatable.",
         ),
     ] = None,
     ignore: Annotated[

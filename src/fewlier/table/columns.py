@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,13 +14,26 @@ from typing import Any
 import numpy as np
 
 from fewlier.errors import CellError, FormatError, UserError
-from fewlier.table.frame import Bools, Cells, Floats, Table, is_text, number_text
+from fewlier.table.frame import (
+    Bools,
+    Cells,
+    Floats,
+    Table,
+    Unread,
+    infinite_error,
+    is_text,
+    number_text,
+)
+from fewlier.table.numbers import PLAIN, NumberForm
 
 # Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
 MAX_COUNT = 1e9
 _TRUTH = {word: (word, word.title(), word.upper()) for word in ("true", "false")}
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
 # An error names at most this many columns.
 _MAX_NAMED = 5
+# Of fewer cells it is not judged whether all of them are written in another form.
+_MIN_TO_JUDGE = 20
 
 
 class Kind(StrEnum):
@@ -70,12 +84,15 @@ class Column:
         Binary: the low and the high value. Coded as category: every category of the training
         table, most frequent first, ties in alphabetical order; those of a number are its values
         as text. Otherwise empty.
+    form : NumberForm
+        How its numbers are written where they are text.
     """
 
     name: str
     kind: Kind
     coding: Kind
     levels: tuple[str, ...] | tuple[float, ...] = ()
+    form: NumberForm = PLAIN
 
     @property
     def hardly_varies(self) -> bool:
@@ -115,11 +132,26 @@ class Column:
             values = np.where(is_outside, np.nan, values)
         return values
 
-    def conform(self, cells: Cells) -> Cells:
-        """Cells as text if the kind is category, else as numbers, parsed where they are text."""
+    def conform(self, cells: Cells) -> tuple[Cells, Unread | None]:
+        """Cells as text if the kind is category, else as numbers, read where they are text.
+
+        Cells that are not written as numbers of this column are missing, and returned too. If
+        they are most of many, the column must be another one, and a `CellError` says so.
+        """
         if self.kind is Kind.CATEGORY:
-            return as_text(cells)
-        return as_numbers(self.name, cells, "Correct it or write it as missing.")
+            return as_text(cells), None
+        if not is_text(cells):
+            return cells, None
+        numbers, unread = read_numbers(self.name, cells, self.form)
+        n_known = int(np.count_nonzero(~np.isnan(numbers)))
+        if unread and unread.n > max(n_known, _MIN_TO_JUDGE):
+            raise CellError(
+                f"Column {self.name!r} must hold numbers written like {self.form}; got "
+                f"{unread.n} texts that are not, such as {unread.text!r},",
+                unread.row,
+                "Write them as in the training table.",
+            )
+        return numbers, unread
 
     def to_json(self) -> dict[str, Any]:
         """Fields as JSON values."""
@@ -128,12 +160,13 @@ class Column:
             "kind": self.kind.value,
             "coding": self.coding.value,
             "levels": list(self.levels),
+            "form": self.form.to_json(),
         }
 
     @classmethod
     def from_json(cls, record: object) -> Column:
         """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
-        name, kind, coding, levels = fields_of(record, "A column", cls.__slots__)
+        name, kind, coding, levels, form = fields_of(record, "A column", cls.__slots__)
         if not isinstance(name, str):
             raise FormatError(f"The name of a column must be text; got {name!r}.")
         # Lists, not sets: what stands in a damaged file may not be hashable.
@@ -142,7 +175,8 @@ class Column:
                 f"Column {name!r} must have a known kind and a coding of that kind; "
                 f"got {kind!r} and {coding!r}."
             )
-        column = cls(name, Kind(kind), Kind(coding), _levels_from_json(name, levels))
+        levels = _levels_from_json(name, levels)
+        column = cls(name, Kind(kind), Kind(coding), levels, NumberForm.from_json(form))
         column._check_levels()
         return column
 
@@ -199,13 +233,14 @@ class Schema:
     def match(self, table: Table) -> Table:
         """Bring a table into the form of the training table: its columns, their order and type.
 
-        Text that is a number throughout is read as numbers in a numeric column; numbers in a
-        category column are read as text, ``3.0`` as ``"3"``.
+        Text in a numeric column is read as numbers in the form of that column; cells in another
+        form are missing, and the table's `unread`. In a category column numbers become text, and
+        ``3.0`` is ``"3"`` there.
 
         Raises
         ------
         UserError
-            For missing or unexpected columns, and for text in a numeric column.
+            For missing or unexpected columns, and for a column of which most is unread.
         """
         known = set(self.names)
         absent = [name for name in self.names if name not in table.cells]
@@ -217,7 +252,11 @@ class Schema:
                 f"The table must have the {len(self.columns)} columns of training; got it "
                 f"{' and '.join(found)}. Add, drop or rename columns."
             )
-        return Table({c.name: c.conform(table.cells[c.name]) for c in self.columns})
+        read = {column.name: column.conform(table.cells[column.name]) for column in self.columns}
+        return Table(
+            {name: cells for name, (cells, _) in read.items()},
+            unread={name: unread for name, (_, unread) in read.items() if unread is not None},
+        )
 
     def to_json(self) -> list[dict[str, Any]]:
         """One record per column."""
@@ -259,42 +298,35 @@ def outside_domain(coding: Kind, numbers: Cells) -> dict[str, Bools]:
 
 
 def as_text(cells: Cells) -> Cells:
-    """Cells of one column as text; numbers as `number_text` writes them."""
-    if is_text(cells):
-        return cells
-    texts = (None if cell != cell else number_text(cell) for cell in cells.tolist())
-    return np.fromiter(texts, dtype=object, count=len(cells))
-
-
-def as_numbers(name: str, cells: Cells, remedy: str) -> Cells:
-    """Cells of one column as numbers; text that is none is an error that ends in `remedy`."""
+    """Cells of one column as text; numbers as `number_text` writes them, ``3.0`` as ``3``."""
     if not is_text(cells):
+        texts = (None if cell != cell else number_text(cell) for cell in cells.tolist())
+        return np.fromiter(texts, dtype=object, count=len(cells))
+    whole = {
+        text: match[1] for text in {*cells} - {None} if (match := _WHOLE_NUMBER.fullmatch(text))
+    }
+    if not whole:
         return cells
-    numbers = np.fromiter(map(_parsed, cells), np.float64, len(cells))
-    not_numbers = np.flatnonzero(np.isinf(numbers))
-    if len(not_numbers):
-        row = int(not_numbers[0])
-        raise CellError(
-            f"Column {name!r} must hold numbers; got the text {cells[row]!r}", row, remedy
-        )
-    return numbers
+    return np.fromiter((whole.get(cell, cell) for cell in cells), dtype=object, count=len(cells))
 
 
 def _is_number_text(text: object) -> bool:
     """Whether a text is how `number_text` writes a finite number."""
-    number = _parsed(str(text))
+    try:
+        number = float(str(text))
+    except ValueError:
+        return False
     return math.isfinite(number) and number_text(number) == text
 
 
-def _parsed(text: str | None) -> float:
-    """Read a number, infinity standing for all that is none: no cell may hold it anyway."""
-    if text is None:
-        return np.nan
-    try:
-        number = float(text)
-    except ValueError:
-        return np.inf
-    return number if math.isfinite(number) else np.inf
+def read_numbers(name: str, cells: Cells, form: NumberForm) -> tuple[Floats, Unread | None]:
+    """Read a column of text as numbers in a form, and say what could not be read."""
+    numbers, is_unread = form.parse(cells)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        raise infinite_error(name, infinite)
+    rows = np.flatnonzero(is_unread)
+    return numbers, Unread(len(rows), int(rows[0]), cells[rows[0]]) if len(rows) else None
 
 
 def listed(names: Iterable[str]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,8 @@ MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
-"""How files write a missing cell; the spellings that pandas knows."""
+"""Texts that stand for a missing cell, in whatever format; the spellings that pandas knows."""
+_MISSING_TEXTS = frozenset(MISSING)
 
 _TEMPORAL = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _TEXT = (str, bool, np.bool_)
@@ -39,6 +40,17 @@ _STREAM = "__arrow_c_stream__"
 _PLAIN_INTEGER = 1e15
 
 
+class Unread(NamedTuple):
+    """Cells of one column that are text in a form that the column does not have.
+
+    How many there are, the row of the first, and its text.
+    """
+
+    n: int
+    row: int
+    text: str
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows of named columns, each of numbers or of text.
@@ -48,6 +60,11 @@ class Table:
     cells : dict of str to array of shape (n_rows,)
         The columns in order. A column is float64 with NaN where a cell is missing, or object
         holding str with None where a cell is missing. There is at least one.
+    categorical : frozenset of str
+        Text columns whose type says that they hold labels of categories, whatever these look like.
+
+    unread : dict of str to Unread
+        By column, cells that are missing only because they could not be read.
 
     Examples
     --------
@@ -56,6 +73,8 @@ class Table:
     """
 
     cells: dict[str, Cells]
+    categorical: frozenset[str] = frozenset()
+    unread: dict[str, Unread] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: object) -> Table:
@@ -63,9 +82,10 @@ class Table:
 
         An Arrow stream is anything with ``__arrow_c_stream__``: a DuckDB relation, or a
         `pyarrow.RecordBatchReader`, which can be read only once. A lazy frame is computed.
-        Numbers become float64; text, booleans and categoricals become text; null, NaN and NaT
-        are missing. A column that mixes text with numbers is text. Columns of arrays are called
-        ``x0``, ``x1``, and so on.
+        Numbers become float64; text, booleans and categoricals become text. Missing are null, NaN
+        and NaT, and texts that are one of `MISSING` but for spaces around them. A column that
+        mixes text with numbers is text; one that is missing throughout is numeric. Columns of
+        arrays are called ``x0``, ``x1``, and so on.
 
         Raises
         ------
@@ -74,7 +94,9 @@ class Table:
             2-D, two columns of one name, or no column at all.
         """
         frame = _as_frame(data)
-        return cls(_cells_of_array(_as_array(data)) if frame is None else _cells_of_frame(frame))
+        if frame is None:
+            return cls(_cells_of_array(_as_array(data)))
+        return cls(_cells_of_frame(frame), _category_columns(frame))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,16 +110,38 @@ class Table:
 
     def take(self, rows: npt.NDArray[Any]) -> Table:
         """Return the rows given by integer positions or by a boolean mask."""
-        return Table({name: cells[rows] for name, cells in self.cells.items()})
+        return Table({name: cells[rows] for name, cells in self.cells.items()}, self.categorical)
 
     def select(self, names: Iterable[str]) -> Table:
         """Return the named columns, in the order given."""
-        return Table({name: self.cells[name] for name in names})
+        cells = {name: self.cells[name] for name in names}
+        return Table(cells, self.categorical.intersection(cells))
 
     def followed_by(self, other: Table) -> Table:
         """Return the rows of this table and then those of another with the same columns."""
         pairs = {name: (cells, other.cells[name]) for name, cells in self.cells.items()}
-        return Table({name: np.concatenate(pair) for name, pair in pairs.items()})
+        cells = {name: np.concatenate(pair) for name, pair in pairs.items()}
+        return Table(cells, self.categorical)
+
+
+def all_unread(
+    unread: Mapping[str, Unread], more: Mapping[str, Unread], n_before: int
+) -> dict[str, Unread]:
+    """Add the unread cells of further rows, which have `n_before` rows before them."""
+    total = dict(unread)
+    for name, (n, row, text) in more.items():
+        first = total.get(name, Unread(0, row + n_before, text))
+        total[name] = first._replace(n=first.n + n)
+    return total
+
+
+def unread_note(unread: Mapping[str, Unread]) -> str:
+    """Say which cells could not be read."""
+    cells = ", ".join(
+        f"{n} in {name} (first {text[:40]!r} in row {row})"
+        for name, (n, row, text) in unread.items()
+    )
+    return f"cells in another form than the rest of their column count as missing: {cells}."
 
 
 def is_text(cells: Cells) -> bool:
@@ -194,6 +238,14 @@ def _cells_of_frame(frame: nw.DataFrame[Any]) -> dict[str, Cells]:
     }
 
 
+def _category_columns(frame: nw.DataFrame[Any]) -> frozenset[str]:
+    """Name the columns that are categories by their type: dictionaries, enumerations, booleans."""
+    import narwhals as nw
+
+    kinds = (nw.Categorical, nw.Enum, nw.Boolean)
+    return frozenset(str(name) for name, dtype in frame.schema.items() if dtype in kinds)
+
+
 def _cells_of_array(array: npt.NDArray[Any]) -> dict[str, Cells]:
     names = [f"x{index}" for index in range(array.shape[1])]
     check_names(names, len(array))
@@ -222,6 +274,8 @@ def _cells_of_series(name: str, series: nw.Series[Any]) -> Cells:
     import narwhals as nw
 
     dtype = series.dtype
+    if dtype.is_integer():
+        return _finite(name, series.to_numpy())  # arrow casts none beyond 2^53, which floats round
     if dtype.is_numeric():
         return _finite(name, series.cast(nw.Float64()).to_numpy())
     if dtype.is_temporal():
@@ -242,11 +296,10 @@ def _cells_of_vector(name: str, vector: npt.NDArray[Any]) -> Cells:
 def _cells_of_objects(name: str, values: npt.NDArray[Any], *, as_text: bool = False) -> Cells:
     """Read Python objects: numbers if all of them are, else text; numbers where all are missing."""
     types = set(map(type, values))
-    if types == {str} or types == {str, type(None)}:
-        return values
-    for cell_type in types:
+    for cell_type in types - {str}:
         _check_type(name, cell_type, values)
-    present = np.fromiter((not _is_missing(value) for value in values), np.bool_, len(values))
+    is_missing = _is_missing_text if types <= {str, type(None)} else _is_missing
+    present = np.fromiter((not is_missing(value) for value in values), np.bool_, len(values))
     found = values[present]
     if len(found) and (as_text or any(isinstance(value, _TEXT) for value in found)):
         text = np.full(len(values), None, dtype=object)
@@ -291,8 +344,14 @@ def _date_error(name: str, found: str) -> UserError:
 
 
 def _is_missing(value: object) -> bool:
+    if isinstance(value, str):
+        return _is_missing_text(value)
     # NaN, of whatever type, is the only number that differs from itself.
     return type(value).__name__ in _MISSING_TYPES or bool(value != value)
+
+
+def _is_missing_text(text: str | None) -> bool:
+    return text is None or text.strip() in _MISSING_TEXTS
 
 
 def _text(value: str | SupportsFloat) -> str:
@@ -305,9 +364,14 @@ def _finite(name: str, numbers: npt.NDArray[Any]) -> Floats:
     numbers = np.ascontiguousarray(numbers, dtype=np.float64)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
-        raise CellError(
-            f"Column {name!r} must hold finite numbers; got {len(infinite)} infinite",
-            int(infinite[0]),
-            "Write them as missing or drop those rows.",
-        )
+        raise infinite_error(name, infinite)
     return numbers
+
+
+def infinite_error(name: str, rows: npt.NDArray[np.int64]) -> CellError:
+    """Return the error for infinities in these rows of a column."""
+    return CellError(
+        f"Column {name!r} must hold finite numbers; got {len(rows)} infinite",
+        int(rows[0]),
+        "Write them as missing or drop those rows.",
+    )

@@ -2,22 +2,25 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from fewlier.errors import UserError
+from fewlier.errors import CellError, UserError
 from fewlier.table.columns import (
     CODINGS,
     MAX_COUNT,
     Column,
     Kind,
     Schema,
-    as_numbers,
     as_text,
     listed,
     outside_domain,
 )
 from fewlier.table.frame import Bools, Cells, Floats, Table, is_text, missing, number_text
+from fewlier.table.numbers import PLAIN, NumberForm
+from fewlier.table.recognition import read_texts
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MAX_FEW_VALUES = 20
@@ -42,8 +45,10 @@ def infer_schema(
     table : Table
         The training rows.
     overrides : mapping of str to str, str, or None
-        A mapping declares the kinds of the columns it names; the data must bear it out. One
-        kind for all, such as ``"real"``, is the coding of every column that can take it.
+        A mapping declares the columns it names: by a kind, which the data must bear out, by an
+        example of how its numbers are written, such as ``"1.234,5"``, or by both,
+        ``"count:1.234,5"``. One kind for all, such as ``"real"``, is the coding of every column
+        that can take it.
     is_normal : array of bool, or None
         The rows that are not labelled anomalies, which say whether a column varies; None: all.
 
@@ -58,14 +63,21 @@ def infer_schema(
     normal = np.ones(table.n_rows, np.bool_) if is_normal is None else is_normal
     if isinstance(overrides, str):
         coding = _kind_named(overrides, "Every column")
-        recoded = (_recoded(n, cells, coding, normal) for n, cells in table.cells.items())
-        return Schema(tuple(recoded))
-    declared = _declarations(table, overrides or {})
-    columns = (
-        _declared(n, cells, declared[n], normal) if n in declared else _inferred(n, cells, normal)
-        for n, cells in table.cells.items()
-    )
-    return Schema(tuple(columns))
+        read = read_texts(table, {}, set())
+        columns = [_recoded(n, cells, coding, normal) for n, cells in read.table.cells.items()]
+    else:
+        declared = _declarations(table, overrides or {})
+        declared_forms = {n: d.form for n, d in declared.items() if d.form is not None}
+        texts = {n for n, d in declared.items() if d.kind is Kind.CATEGORY}
+        read = read_texts(table, declared_forms, texts)
+        columns = [
+            _declared(n, cells, declared[n].kind, normal)
+            if n in declared
+            else _inferred(n, cells, normal)
+            for n, cells in read.table.cells.items()
+        ]
+    forms = read.forms
+    return Schema(tuple(replace(column, form=forms.get(column.name, PLAIN)) for column in columns))
 
 
 def takes_few_values(values: Floats) -> bool:
@@ -139,10 +151,17 @@ def _recoded(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
     return _column(name, column.kind, coding, cells, normal)
 
 
-def _declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
+def _declared(name: str, cells: Cells, coding: Kind | None, normal: Bools) -> Column:
     """Make the column that the user declared, if the data bear it out."""
-    if coding is not Kind.CATEGORY:
-        cells = as_numbers(name, cells, "Declare the column 'category' or correct it.")
+    if coding is None:
+        return _inferred(name, cells, normal)
+    if coding is not Kind.CATEGORY and is_text(cells):
+        row = int(np.argmax(PLAIN.parse(cells)[1]))
+        raise CellError(
+            f"Column {name!r} must hold numbers; got the text {cells[row]!r}",
+            row,
+            "Declare the column 'category' or correct it.",
+        )
     if breach := _breach(coding, cells):
         raise UserError(
             f"Column {name!r} is declared {coding.value!r} but has {breach}. "
@@ -216,20 +235,43 @@ def _breach(coding: Kind, cells: Cells) -> str:
     return ""
 
 
-def _declarations(table: Table, overrides: Mapping[str, str]) -> dict[str, Kind]:
+class _Declaration(NamedTuple):
+    """What the user said of a column: its kind, how its numbers are written, or both."""
+
+    kind: Kind | None
+    form: NumberForm | None
+
+
+def _declarations(table: Table, overrides: Mapping[str, str]) -> dict[str, _Declaration]:
     for name in overrides:
         if name not in table.cells:
             raise UserError(
                 f"Declared columns must be in the table; got {name!r}. "
                 f"Choose from {listed(table.names)}."
             )
-    return {name: _kind_named(kind, f"Column {name!r}") for name, kind in overrides.items()}
+    return {name: _declaration(name, said) for name, said in overrides.items()}
+
+
+def _declaration(name: str, said: str) -> _Declaration:
+    """Read a kind, an example of a number, or ``kind:example``."""
+    subject = f"Column {name!r}"
+    kind, colon, example = said.partition(":") if isinstance(said, str) else (said, "", "")
+    if not colon and any(character.isdigit() for character in str(said)):
+        kind, example = "", said
+    try:
+        form = NumberForm.of_example(example) if example else None
+    except UserError as error:
+        raise UserError(f"{subject} is declared {said!r}. {error}") from error
+    return _Declaration(_kind_named(kind, subject) if kind else None, form)
 
 
 def _kind_named(kind: str, subject: str) -> Kind:
     if kind not in list(Kind):
         choices = ", ".join(repr(choice.value) for choice in Kind)
-        raise UserError(f"{subject} must be declared one of {choices}; got {kind!r}.")
+        raise UserError(
+            f"{subject} must be declared one of {choices}, or by an example of its numbers, such "
+            f"as '1.234,5'; got {kind!r}."
+        )
     return Kind(kind)
 
 

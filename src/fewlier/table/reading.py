@@ -7,21 +7,23 @@ import shutil
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from fewlier.atomic import PathLike
 from fewlier.errors import CellError, UserError
-from fewlier.table.columns import Kind, Schema
+from fewlier.table.columns import Column, Kind, Schema
 from fewlier.table.frame import Table, check_names
-from fewlier.table.text import Layout, as_category, as_found, as_number, not_utf8
+from fewlier.table.numbers import PLAIN
+from fewlier.table.text import Layout, not_utf8
 
 _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 8 * 2**20
@@ -67,40 +69,28 @@ class Batch:
 
     def table(self, schema: Schema) -> Table:
         """Return the columns of a schema; errors count rows from the file's first."""
-        wanted = [name for name in self.rows.column_names if name in schema.names]
         with naming(self.file, self.start):
-            if not wanted:
-                return schema.match(Table({}))
-            return schema.match(Table.of(self.typed(schema).select(wanted)))
+            known = {column.name: column for column in schema.columns}
+            found = {n: self.rows[n] for n in self.rows.column_names if n in known}
+            if self.layout is not None and self.layout.has_decimal_comma:
+                found |= {n: _pointed(texts) for n, texts in found.items() if _is_plain(known[n])}
+            return schema.match(Table.of(pa.table(found)) if found else Table({}))
 
     def typed(self, schema: Schema) -> pa.Table:
         """Return all columns: those of the schema with their types, others as in the file."""
         if self.layout is None:
             return self.rows
-        kinds = {c.name: c.kind for c in schema.columns if c.name in self.rows.column_names}
         columns = {name: self.rows[name] for name in self.rows.column_names}
-        return pa.table(columns | self._read(self.layout, kinds))
+        return pa.table(columns | {n: pa.array(c) for n, c in self.table(schema).cells.items()})
 
-    def training_rows(self, columns: Iterable[str], declared: Mapping[str, str]) -> pa.Table:
-        """Return some columns: numbers if every cell is one and none declares a category."""
-        columns = list(columns)
-        if self.layout is None:
-            return self.rows.select(columns)
-        kinds = {n: Kind.CATEGORY if declared.get(n) == "category" else None for n in columns}
-        return pa.table(self._read(self.layout, kinds))
 
-    def _read(self, layout: Layout, kinds: Mapping[str, Kind | None]) -> dict[str, Any]:
-        """Read columns of text: as categories, as numbers, or, where None, as what is found."""
-        columns = {}
-        for name, kind in kinds.items():
-            texts = self.rows[name]
-            if kind is None:
-                columns[name] = as_found(name, texts, layout)
-            elif kind is Kind.CATEGORY:
-                columns[name] = as_category(texts)
-            else:
-                columns[name] = as_number(name, texts, layout)
-        return columns
+def _is_plain(column: Column) -> bool:
+    return column.kind is not Kind.CATEGORY and column.form == PLAIN
+
+
+def _pointed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Write a point for the comma of numbers that have no other mark."""
+    return pc.replace_substring_regex(texts, r"^(\s*[+-]?\d*),(\d+\s*)$", r"\1.\2")
 
 
 class TableFile(ABC):

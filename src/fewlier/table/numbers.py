@@ -1,0 +1,283 @@
+"""Numbers as people write them: `NumberForm`, and how the form of a column is recognised."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+
+from fewlier.errors import FormatError, UserError
+from fewlier.table.frame import Bools, Cells, Floats, missing
+
+# From this share of numbers on, a column is one of numbers with slips in it.
+MOSTLY = 0.9
+# A currency or a unit belongs to the column if at least this share of its numbers have it.
+_OFTEN = 0.5
+
+_DECIMALS = (".", ",")
+# Programs and people do not agree on which space and which apostrophe stands between thousands.
+_GROUPS = {",": ",", ".": r"\.", "'": "['\u2019]", " ": "[ \u00a0\u2009\u202f]"}
+_LAYOUTS = (
+    *((".", ""), (",", ""), (".", ","), (",", ".")),
+    *((".", "'"), (",", "'"), (".", " "), (",", " ")),
+)
+_SYMBOLS = "$\u00a2\u00a3\u00a5\u0e3f\u20a6\u20a9\u20aa\u20ab\u20ac\u20b4\u20b9\u20ba\u20bd"
+_CODES = (
+    *("AED", "AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR"),
+    *("ILS", "INR", "JPY", "KRW", "MXN", "NGN", "NOK", "NZD", "PHP", "PLN", "RON", "RUB", "SAR"),
+    *("SEK", "SGD", "THB", "TRY", "TWD", "UAH", "USD", "VND", "ZAR"),
+)
+_CURRENCY = rf"[A-Z]{{0,3}}[{_SYMBOLS}]|{'|'.join(_CODES)}|Fr\.?|Rs\.?|kr\.?"
+_IS_CURRENCY = re.compile(_CURRENCY)
+_UNIT = rf"{_CURRENCY}|[%\u2030]|[\u00b0\u00b5\u03bc]?[^\W\d_][\w/\u00b7\u00b2\u00b3 ]{{0,11}}"
+_SIGN = "[+\u2212-]"
+_INFINITE = "(?i:inf(?:inity)?)"
+_EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
+_SPLIT = re.compile(
+    rf"(?P<open>\()?{_SIGN}?\s*(?P<prefix>{_CURRENCY})?\s*{_SIGN}?\s*"
+    rf"(?P<body>[0-9.,](?:[0-9., \u00a0\u2009\u202f'\u2019]*[0-9.,])?{_EXPONENT}|{_INFINITE})"
+    r"\s*(?P<suffix>UNIT)?(?P<close>\))?".replace("UNIT", _UNIT)
+)
+_BEGINS_WITH_ZERO = re.compile(r"[+-]?0[0-9]")
+_NO_PARENTHESES = r"(?P<open>\b\B)?", r"(?P<close>\b\B)?"  # groups that match nothing
+_NOT_PLAIN = re.compile(r"[^0-9+\-.eE\s]")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NumberForm:
+    """How the numbers of one column are written.
+
+    Parameters
+    ----------
+    decimal : {".", ","}
+        What stands before the fraction.
+    group : {"", ",", ".", "'", " "}
+        What may stand between thousands; not what `decimal` is.
+    prefix : str
+        A currency that may stand before the number.
+    suffix : str
+        A currency, unit or percent sign that may stand behind it. It changes no number: ``12 %``
+        is 12. Only a percent sign must be there, because without it 0.12 may be meant.
+    parentheses : bool
+        Whether ``(300)`` is -300.
+
+    Examples
+    --------
+    >>> NumberForm.of_example("1.234,5 €").parse(np.array(["2.000 €", "7,5", "?"], dtype=object))
+    (array([2000. ,    7.5,    nan]), array([False, False,  True]))
+    """
+
+    decimal: str = "."
+    group: str = ""
+    prefix: str = ""
+    suffix: str = ""
+    parentheses: bool = False
+
+    def __str__(self) -> str:
+        """Write 1200.5 in this form, negative if that is special."""
+        text = f"{self.prefix}1{self.group}200{self.decimal}50"
+        text += f" {self.suffix}" if self.suffix else ""
+        return f"({text})" if self.parentheses else text
+
+    @classmethod
+    def of_example(cls, text: str) -> NumberForm:
+        """Return the form of one number; a `UserError` if it may be of two, or is no number."""
+        found = recognise(np.array([text], dtype=object))
+        if found is None or found.other is not None:
+            problem = "is none" if found is None else "may be 1.234 or 1234"
+            raise UserError(
+                f"An example of how numbers are written must be a number with a decimal digit, "
+                f"such as 1.234,5 or 1234.5; {text!r} {problem}."
+            )
+        return found.form
+
+    def parse(self, cells: Cells) -> tuple[Floats, Bools]:
+        """Read text as numbers, and mark the cells that are neither missing nor in this form.
+
+        Parameters
+        ----------
+        cells : array of object, shape (n,)
+            Text, None where missing.
+
+        Returns
+        -------
+        numbers : array of float64, shape (n,)
+            NaN where a cell is missing or unread; infinite where it says so.
+        unread : array of bool, shape (n,)
+        """
+        present = ~missing(cells)
+        texts = cells[present]
+        numbers = np.full(len(cells), np.nan)
+        found = _plain_numbers(texts) if self == PLAIN else None
+        if found is None:
+            found = np.fromiter(map(self._number, texts), np.float64, len(texts))
+        numbers[present] = found
+        return numbers, present & np.isnan(numbers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: object) -> NumberForm:
+        """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
+        is_record = isinstance(record, dict) and set(record) == set(cls.__slots__)
+        if isinstance(record, dict) and is_record:
+            *marks, parentheses = (record[name] for name in cls.__slots__)
+            if all(isinstance(mark, str) for mark in marks) and isinstance(parentheses, bool):
+                form = cls(**record)
+                if form._is_possible():
+                    return form
+        raise FormatError(f"A form of numbers must be one that can be recognised; got {record!r}.")
+
+    def _is_possible(self) -> bool:
+        affixes = (self.prefix, _CURRENCY), (self.suffix, _UNIT)
+        is_known = all(not text or re.fullmatch(pattern, text) for text, pattern in affixes)
+        return is_known and (self.decimal, self.group) in _LAYOUTS
+
+    def _number(self, text: str) -> float:
+        match = _pattern(self).fullmatch(text.strip())
+        if match is None or (match["open"] is None) != (match["close"] is None):
+            return np.nan
+        if match["sign"] and match["inner"]:
+            return np.nan
+        body = re.sub(_GROUPS[self.group], "", match["body"]) if self.group else match["body"]
+        number = float(body.replace(self.decimal, "."))
+        signs = {match["open"], match["sign"], match["inner"]}
+        return -number if signs & {"(", "-", "\u2212"} else number
+
+
+PLAIN = NumberForm()
+"""Digits with a decimal point and an exponent, if need be: numbers as programs write them."""
+
+
+@final
+@dataclass(frozen=True)
+class Recognised:
+    """The form of the numbers of a column.
+
+    Parameters
+    ----------
+    form : NumberForm
+        The form.
+    decimal : str
+        The decimal mark that the column shows beyond doubt; empty if it shows none.
+    other : NumberForm or None
+        A form that reads the column as well, as other numbers.
+    example : str
+        The first cell that the two read as different numbers.
+    """
+
+    form: NumberForm
+    decimal: str = ""
+    other: NumberForm | None = None
+    example: str = ""
+
+    def settled(self, decimal: str) -> Recognised:
+        """Choose between two forms by the decimal mark that other columns of the table show."""
+        if self.other is None or not decimal:
+            return self
+        form = self.form if self.form.decimal == decimal else self.other
+        return Recognised(form, decimal)
+
+
+def recognise(cells: Cells) -> Recognised | None:
+    """Return the form in which nearly all cells of a text column are numbers, or None.
+
+    Numbers that begin with a zero, such as post codes, are none. A mark that always has three
+    digits behind it, and one to three before it, the first of them not 0, may stand before a
+    fraction or between thousands: unless there is a currency, the column is ambiguous.
+    """
+    texts = [text.strip() for text in cells[~missing(cells)]]
+    if not texts or any(map(_BEGINS_WITH_ZERO.match, texts)):
+        return None
+    if _plain_numbers(texts) is not None:
+        return _judged(PLAIN, texts)
+    counts = Counter(texts)
+    parts = {text: match for text in counts if (match := _SPLIT.fullmatch(text)) is not None}
+    if sum(counts[text] for text in parts) < MOSTLY * len(texts):
+        return None
+    form = NumberForm(
+        prefix=_common("prefix", parts, counts),
+        suffix=_common("suffix", parts, counts),
+        parentheses=any(match["open"] and match["close"] for match in parts.values()),
+    )
+    forms = [replace(form, decimal=decimal, group=group) for decimal, group in _LAYOUTS]
+    n_read = [_n_read(form, counts) for form in forms]
+    if max(n_read) < MOSTLY * len(texts):
+        return None
+    # Of forms that read as many cells, the first has the fewest marks.
+    return _judged(forms[n_read.index(max(n_read))], texts)
+
+
+def _plain_numbers(texts: Iterable[str]) -> Floats | None:
+    """Return plain numbers, or None if one of the texts is none; fast, as most columns are."""
+    texts = list(texts)
+    if _NOT_PLAIN.search("\n".join(texts)):
+        return None
+    try:
+        return np.fromiter(map(float, texts), np.float64, len(texts))
+    except ValueError:
+        return None
+
+
+def _common(affix: str, parts: Mapping[str, re.Match[str]], counts: Counter[str]) -> str:
+    """Return the currency or unit that at least half of the numbers have, or nothing."""
+    found: Counter[str] = Counter()
+    for text, match in parts.items():
+        found[match[affix] or ""] += counts[text]
+    (common, n), *_ = found.most_common(1)
+    return common if n >= _OFTEN * found.total() else ""
+
+
+def _n_read(form: NumberForm, counts: Counter[str]) -> int:
+    return sum(n for text, n in counts.items() if not np.isnan(form._number(text)))
+
+
+def _judged(form: NumberForm, texts: list[str]) -> Recognised:
+    """Say what a column shows of its decimal mark, and whether that may be another mark."""
+    mark = form.decimal
+    if form.group:
+        # A point or comma between thousands is no decimal mark; an apostrophe says nothing.
+        is_shown = form.group in _DECIMALS or any(mark in text for text in texts)
+        return Recognised(form, mark if is_shown else "")
+    read = _pattern(form).fullmatch
+    marked = next((text for text in texts if mark in text and read(text)), None)
+    if marked is None:
+        return Recognised(form)
+    bodies = (match["body"] for text in texts if (match := read(text)) is not None)
+    may_group = re.compile(rf"[1-9][0-9]{{0,2}}{re.escape(mark)}[0-9]{{3}}|[0-9]{{1,3}}")
+    if not all(map(may_group.fullmatch, bodies)):
+        return Recognised(form, mark)
+    (other,) = set(_DECIMALS) - {mark}
+    grouped = replace(form, decimal=other, group=mark)
+    # Money has no three decimals; and who writes them writes them everywhere, also in 5,000.
+    is_money = any(_IS_CURRENCY.fullmatch(affix) for affix in (form.prefix, form.suffix))
+    if is_money or (mark == "," and any(mark not in text and read(text) for text in texts)):
+        return Recognised(grouped, other)
+    return Recognised(form, "", grouped, marked)
+
+
+@lru_cache(maxsize=256)
+def _pattern(form: NumberForm) -> re.Pattern[str]:
+    """Return the pattern of one number, its parts named, in this form."""
+    decimal, prefix, suffix = map(re.escape, (form.decimal, form.prefix, form.suffix))
+    fraction = rf"(?:{decimal}[0-9]*)?"
+    body = rf"[0-9]+{fraction}|{decimal}[0-9]+"
+    if form.group:
+        group = _GROUPS[form.group]
+        pairs = rf"(?:{group}[0-9]{{2}})*" if form.group == "," else ""  # as in India
+        body = rf"[0-9]{{1,3}}(?:{group}[0-9]{{3}})+{fraction}|{body}"
+        body = rf"[0-9]{{1,2}}{pairs}{group}[0-9]{{3}}{fraction}|{body}" if pairs else body
+    behind = suffix if "%" in form.suffix else f"(?:{suffix})?"
+    opened, closed = (r"(?P<open>\()?", r"(?P<close>\))?") if form.parentheses else _NO_PARENTHESES
+    return re.compile(
+        rf"{opened}(?P<sign>{_SIGN})?\s*(?:{prefix})?\s*(?P<inner>{_SIGN})?\s*"
+        rf"(?P<body>(?:{body}){_EXPONENT}|{_INFINITE})\s*{behind}{closed}"
+    )
