@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import final
 
 import numpy as np
@@ -24,6 +25,7 @@ _TAKEN = {
 }
 MAX_KINDS = 1000
 """A column with more kinds of anomalies holds no labels."""
+_MISSING, _WHOLE = frozenset(MISSING), re.compile(r"^(-?\d+)[.,]0+$")
 # How alike two values must be, from 0 to 1, for one to be a slip of the other.
 _ALIKE = 0.8
 # Values that a message lists, and characters of each.
@@ -53,7 +55,7 @@ class LabelColumn:
                     f"--anomaly and --normal must name a value; got {value!r}, which is how a "
                     "label is left out. Rows without a label need no option."
                 )
-        both = set(_all_folded(self.anomaly)) & set(_all_folded(self.normal))
+        both = set(map(_folded, self.anomaly)) & set(map(_folded, self.normal))
         if both:
             raise UserError(
                 f"--anomaly and --normal must name different values; got {min(both)!r} in both."
@@ -72,6 +74,12 @@ class LabelColumn:
         if self.anomaly and self.normal:
             return UNLABELLED
         return NORMAL if self.anomaly else ANOMALY
+
+    def codes(self, values: Iterable[str]) -> dict[str, int]:
+        """Return what each value means, where some are named; values are in lower case."""
+        known = dict.fromkeys(map(_folded, self.anomaly), ANOMALY)
+        known |= dict.fromkeys(map(_folded, self.normal), NORMAL)
+        return {value: known.get(value, self.rest) for value in values}
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuse a table without this column."""
@@ -112,11 +120,12 @@ class LabelReader:
         self._rows: list[Ints] = []  # the place of each row's value, -1 where it has none
 
     def add(self, cells: Iterable[object]) -> None:
-        """Read further cells; one that is neither 1 nor 0 needs values to be named."""
-        places = []
+        """Read further cells; a value that is neither 1 nor 0 needs some to be named."""
+        is_named, places = bool(self.column.named), []
         for row, cell in enumerate(cells):
+            n_values = len(self._places)
             places.append(self.count(cell))
-            if not self.column.named and places[-1] >= 0 and _folded(cell) not in _TRUTH:
+            if not is_named and places[-1] == n_values and _folded(cell) not in _TRUTH:
                 raise CellError(
                     f"Label column {self.column.name!r} must hold 1 and 0, or true and false, or "
                     f"nothing where the label is unknown; got {label_text(cell)!r}",
@@ -145,60 +154,52 @@ class LabelReader:
 
     def read(self, *, is_complete: bool = True) -> Labels:
         """Return the labels of all rows; a complete table must have every value that is named."""
-        rows = np.concatenate(self._rows)
+        column, rows = self.column, np.concatenate(self._rows)
         if not self._places:
-            note = f"Label column {self.column.name!r} is empty: all {len(rows)} rows are "
-            return Labels(read_labels(None, len(rows)), notes=(f"{note}unlabelled.",))
-        if not self.column.named:
+            note = f"Label column {column.name!r} is empty: all {len(rows)} rows are unlabelled."
+            return Labels(read_labels(None, len(rows)), notes=(note,))
+        if not column.named:
             numbers = np.array([*(_TRUTH[value] for value in self._places), np.nan])
             return Labels(read_labels(numbers[rows], len(rows)))
-        if is_complete:
-            self._check_named()
-        codes = self._codes()
-        kinds = [value for value in self.counts if codes[_folded(value)] == ANOMALY]
+        codes, counts = column.codes(self._places), self.counts
+        named = {_folded(name) for _, name in column.named}
+        others = {value: n for value, n in counts.items() if _folded(value) not in named}
+        for option, name in column.named:
+            if is_complete and _folded(name) not in self._places:
+                raise _absent(column.name, option, name, others)
+        kinds = [value for value in counts if codes[_folded(value)] == ANOMALY]
         if len(kinds) > MAX_KINDS:
-            raise UserError(
-                f"label column {self.column.name!r} must name at most {MAX_KINDS:,} kinds of "
-                f"anomalies; got {len(kinds):,}, such as {_quoted(kinds[0])}. Give the column "
-                "that says what is normal, or name the anomalies with --anomaly."
-            )
+            raise _countless(column.name, kinds)
         kind_of = np.full(len(codes) + 1, -1, dtype=np.int32)
         kind_of[[self._places[_folded(kind)] for kind in kinds]] = np.arange(len(kinds))
         by_place = np.array([*codes.values(), UNLABELLED], dtype=np.int8)
-        notes, doubts = self._notes(), tuple(self._doubts())
+        notes, doubts = _notes(column, others), tuple(_doubts(column, others))
         return Labels(by_place[rows], tuple(kinds), kind_of[rows], notes, doubts)
 
-    def _codes(self) -> dict[str, int]:
-        """Return what each value means, in the order of their places."""
-        column = self.column
-        anomaly, normal = map(_all_folded, (column.anomaly, column.normal))
-        known = dict.fromkeys(anomaly, ANOMALY) | dict.fromkeys(normal, NORMAL)
-        return {value: known.get(value, column.rest) for value in self._places}
 
-    def _others(self) -> dict[str, int]:
-        """Return the values that no option names, with their counts."""
-        named = {_folded(name) for _, name in self.column.named}
-        return {value: n for value, n in self.counts.items() if _folded(value) not in named}
+def _notes(column: LabelColumn, others: Mapping[str, int]) -> tuple[str, ...]:
+    """Say what the values were taken for that no option names."""
+    taken = f"{_TAKEN[column.rest]}, in label column {column.name!r}"
+    return (f"{taken}: {listed_counts(others)}.",) if others else ()
 
-    def _check_named(self) -> None:
-        for option, name in self.column.named:
-            if _folded(name) not in self._places:
-                raise _absent(self.column.name, option, name, self._others())
 
-    def _notes(self) -> tuple[str, ...]:
-        others = self._others()
-        taken = f"{_TAKEN[self.column.rest]}, in label column {self.column.name!r}"
-        return (f"{taken}: {listed_counts(others)}.",) if others else ()
+def _doubts(column: LabelColumn, others: Mapping[str, int]) -> Iterator[str]:
+    """Say which of these values may be slips of one that an option names."""
+    for option, name in column.named:
+        for value in _slips(name, others):
+            yield (
+                f"Label {_quoted(value)} ({_rows(others[value])}) is close to {_quoted(name)} but "
+                f"counts as {_MEANINGS[column.rest]}. If it is a slip, correct it, or add {option} "
+                f"{_quoted(value)}."
+            )
 
-    def _doubts(self) -> Iterator[str]:
-        others = self._others()
-        for option, name in self.column.named:
-            for value in _slips(name, others):
-                yield (
-                    f"Label {_quoted(value)} ({_rows(others[value])}) is close to {_quoted(name)} "
-                    f"but counts as {_MEANINGS[self.column.rest]}. If it is a slip, correct it, "
-                    f"or add {option} {_quoted(value)}."
-                )
+
+def _countless(column: str, kinds: Sequence[str]) -> UserError:
+    return UserError(
+        f"label column {column!r} must name at most {MAX_KINDS:,} kinds of anomalies; got "
+        f"{len(kinds):,}, such as {_quoted(kinds[0])}. Give the column that says what is normal, "
+        "or name the anomalies with --anomaly."
+    )
 
 
 def _absent(column: str, option: str, name: str, others: Mapping[str, int]) -> UserError:
@@ -223,7 +224,7 @@ def label_text(cell: object) -> str | None:
         return None if cell != cell else number_text(float(cell))
     text = "" if cell is None else str(cell).strip()
     # Pandas writes 1.0, or 1,0 with a decimal comma, for 1 in a column with gaps.
-    return None if text in MISSING else re.sub(r"^(-?\d+)[.,]0+$", r"\1", text)
+    return None if text in _MISSING else _WHOLE.sub(r"\1", text)
 
 
 def listed_counts(counts: Mapping[str, int]) -> str:
@@ -240,16 +241,13 @@ def _folded(cell: object) -> str:
     return (label_text(cell) or "").casefold()
 
 
-def _all_folded(values: Iterable[str]) -> list[str]:
-    return [_folded(value) for value in values]
-
-
 def _slips(name: str, values: Iterable[str]) -> list[str]:
     """Return the values that differ by little from a name.
 
     Those that differ in a digit, such as class1 and class2, are meant to differ.
     """
-    by_text = {_folded(value): value for value in values}
+    # The most frequent come first; of countless values the others are no labels.
+    by_text = {_folded(value): value for value in islice(values, MAX_KINDS)}
     name = _folded(name)
     close = get_close_matches(name, by_text, n=max(len(by_text), 1), cutoff=_ALIKE)
     return [by_text[text] for text in close if re.findall(r"\d", text) == re.findall(r"\d", name)]

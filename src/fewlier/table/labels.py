@@ -142,7 +142,8 @@ def _as_numbers(y: object) -> npt.NDArray[np.float64]:
         if cell not in truth:
             raise UserError(
                 f"Unknown label type: y must hold 1 and 0; got the text {cell!r} (first at row "
-                f"{row}). {_REMEDY}"
+                f"{row}). {_REMEDY} Or say what text means by a LabelColumn "
+                "(fewlier.table.label_column)."
             )
     return np.array([truth[cell] for cell in cells])
 
