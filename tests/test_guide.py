@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from fewlier.cli import app
+from fewlier.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "GUIDE.md"

@@ -1,7 +1,6 @@
 """Find anomalies in tables when only a handful of them are labelled."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,13 +21,19 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     """Import public names when they are first used: torch takes a second to load."""
     if name == "__version__":
-        try:
-            return version("fewlier")
-        except PackageNotFoundError:  # run from a source tree that is not installed
-            return "0+unknown"
+        return _version()
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'fewlier' has no attribute {name!r}")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("fewlier")
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

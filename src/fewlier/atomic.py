@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeAlias
 
+from fewlier.stopping import removed_if_stopped, whole
+
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
@@ -25,14 +27,17 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
         return
     target = Path(path).resolve()
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    file = temporary.open("xb")
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with removed_if_stopped(temporary):
+        with whole():
+            file = temporary.open("xb")
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            with whole():
+                if target.exists():
+                    shutil.copymode(target, temporary)
+                temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)

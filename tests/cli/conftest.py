@@ -1,7 +1,6 @@
 """The command line, in this process where that is enough: a new one needs seconds to start."""
 
 import os
-import signal
 import sys
 import threading
 from typing import NamedTuple
@@ -34,14 +33,12 @@ def fewlier(capsysbinary, monkeypatch):
         reader, writer = os.pipe()
         thread = threading.Thread(target=_feed, args=(writer, stdin))
         thread.start()
-        on_term = signal.getsignal(signal.SIGTERM)
         capsysbinary.readouterr()
         with os.fdopen(reader, "r") as piped:
             monkeypatch.setattr(sys, "stdin", piped)
             monkeypatch.setattr(sys, "argv", ["fewlier", *map(str, arguments)])
             with pytest.raises(SystemExit) as end:
                 cli.main()
-        signal.signal(signal.SIGTERM, on_term)
         thread.join()
         out, err = capsysbinary.readouterr()
         return Done(end.value.code or 0, out, plain(err.decode()))

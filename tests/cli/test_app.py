@@ -1,6 +1,5 @@
 import os
 import re
-import signal
 import subprocess
 import sys
 from functools import partial
@@ -12,9 +11,9 @@ from processes import plain, run
 from typer.testing import CliRunner
 
 from fewlier import AnomalyDetector, UserError, __version__, cli, demo
-from fewlier.cli.screen import Stopped, Terminated
+from fewlier.cli.app import app
 
-COMMANDS = typer.main.get_command(cli.app).commands
+COMMANDS = typer.main.get_command(app).commands
 EXAMPLES = {name: command.epilog for name, command in COMMANDS.items()}
 
 
@@ -46,7 +45,7 @@ def quick_demo(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("quick_demo")
 def test_the_demo_takes_the_number_of_labels_and_a_seed():
     def shown(seed):
-        result = CliRunner().invoke(cli.app, ["demo", "--labels", "9", "--random-state", str(seed)])
+        result = CliRunner().invoke(app, ["demo", "--labels", "9", "--random-state", str(seed)])
         return re.sub(r"time \d+\.\d s|in a browser: .*", "", plain(result.stdout))
 
     first = shown(1)
@@ -219,23 +218,3 @@ def test_a_bug_keeps_its_traceback(demo_raises):
     demo_raises(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         cli.main()
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        (KeyboardInterrupt(), 130, "stopped; nothing was written."),
-        (Terminated(), 143, "stopped; nothing was written."),
-        (Stopped("stopped fitting at 5%; no model was written."), 130, "stopped fitting at 5%; "),
-    ],
-)
-def test_who_stops_it_is_told_what_that_means(error, code, message, demo_raises, fewlier):
-    demo_raises(error)
-    done = fewlier("demo")
-    assert (done.code, done.out) == (code, b"")
-    assert done.err.startswith(f"fewlier: {message}")
-
-
-def test_a_request_to_end_is_an_interrupt_of_its_own(fewlier, monkeypatch):
-    monkeypatch.setattr(demo, "run", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    assert fewlier("demo").code == 143

@@ -16,7 +16,7 @@ COLUMNS = [f"x{i}" for i in range(5)]
 # batches, so that a file of a few MB has many.
 DRIVER = """
 import json, pathlib, re, sys
-from fewlier.cli import app
+from fewlier.cli.app import app
 from fewlier.table import reading
 reading._BLOCK_BYTES, reading._BATCH_ROWS = 2**19, 8192
 peaks = []

@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 from fewlier.cli import screen
-from fewlier.cli.screen import Stopped, Terminated, progress, warnings_as_notes
+from fewlier.cli.screen import progress, warnings_as_notes
 
 BAR = (
     "import time\nfrom fewlier.cli.screen import progress\n"
@@ -73,20 +73,6 @@ def test_without_a_known_end_the_time_is_told(capsys, monkeypatch):
         for _ in range(10):
             show(None)
     assert capsys.readouterr().err == "fewlier: scoring: 5 s\nfewlier: scoring: 10 s\n"
-
-
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, Terminated])
-@pytest.mark.parametrize(("share", "at"), [(None, ""), (0.5, " at 50%")])
-def test_a_stop_says_how_far_it_was_and_what_is_lost(share, at, stop):
-    def work():
-        with progress("fitting", "no model was written.") as show:
-            show(share)
-            raise stop
-
-    with pytest.raises(Stopped) as caught:
-        work()
-    assert str(caught.value) == f"stopped fitting{at}; no model was written."
-    assert isinstance(caught.value.__cause__, stop)
 
 
 def test_our_warnings_are_notes_and_others_look_as_ever(tmp_path):

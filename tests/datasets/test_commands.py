@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fewlier import UserError, cli
+from fewlier import UserError
+from fewlier.cli.app import app
 
 PARKINSON = "semantic/Parkinson/Parkinson_withoutdupl_norm_20_v01.arff"
 
 
 def run(*arguments):
-    result = CliRunner().invoke(cli.app, ["datasets", *arguments])
+    result = CliRunner().invoke(app, ["datasets", *arguments])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

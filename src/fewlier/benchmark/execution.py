@@ -11,18 +11,20 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
-from multiprocessing import active_children, get_context, parent_process
-from typing import TypeAlias
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as ready
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple, TypeAlias, cast, final
 
 from fewlier import __version__
 from fewlier.benchmark.jobs import Job, Measurement, describe_machine, n_cores
 from fewlier.benchmark.results import Cell, Result, Store, cell_of, latest
 from fewlier.errors import UserError
+from fewlier.stopping import whole
 
 Measured: TypeAlias = list[tuple[Cell, Measurement]]
 
@@ -141,47 +143,67 @@ def _in_this_process(jobs: Sequence[Job]) -> Generator[tuple[Job, Measured]]:
 
 
 def _in_processes(jobs: Sequence[Job], workers: int) -> Generator[tuple[Job, Measured]]:
-    """Yield jobs as they end.
-
-    Every process has a pool of its own: one that is killed breaks its pool, and with a pool for
-    all nobody could tell which job it was.
-    """
+    """Yield jobs as they end. A worker that is killed fails the job it had, and is replaced."""
     n_threads = max(1, n_cores() // workers)
     waiting = deque(jobs)
-    pools = [_pool(n_threads) for _ in range(min(workers, len(jobs)))]
-    idle = list(pools)
-    busy: dict[Future[Measured], tuple[Job, ProcessPoolExecutor]] = {}
-    others = set(active_children())
+    idle: list[_Worker] = []
+    busy: dict[Connection, tuple[Job, _Worker]] = {}
     try:
+        idle += [_start(n_threads) for _ in range(min(workers, len(jobs)))]
         while waiting or busy:
             while waiting and idle:
-                job, pool = waiting.popleft(), idle.pop()
-                busy[pool.submit(_attempt, job)] = job, pool
-            for future in wait(busy, return_when=FIRST_COMPLETED).done:
-                job, pool = busy.pop(future)
+                job, worker = waiting.popleft(), idle.pop()
+                busy[worker.connection] = job, worker
+                with suppress(OSError):  # it was killed while it was idle
+                    worker.connection.send(job)
+            for connection in ready(list(busy)):
+                job, worker = busy.pop(cast("Connection", connection))
                 try:
-                    measured = future.result()
-                except BrokenProcessPool:
-                    measured, pool = _failed(job, KILLED), _pool(n_threads)
-                    pools.append(pool)
-                idle.append(pool)
+                    measured = worker.connection.recv()
+                except (EOFError, OSError):
+                    measured, worker = _failed(job, KILLED), _start(n_threads)
+                idle.append(worker)
                 yield job, measured
     finally:
-        for process in set(active_children()) - others:
-            process.terminate()
-        for pool in pools:
-            pool.shutdown()
+        for worker in (*idle, *(worker for _, worker in busy.values())):
+            worker.process.kill()
+            worker.process.join()
+            worker.connection.close()
 
 
-def _pool(n_threads: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(1, get_context("spawn"), _begin, (n_threads,))
+@final
+class _Worker(NamedTuple):
+    """A process that computes jobs, and the connection on which it gets and returns them."""
+
+    process: BaseProcess
+    connection: Connection
 
 
-def _begin(n_threads: int) -> None:
-    """Prepare a worker: its share of the cores, and an end with its parent, however that ends."""
+def _start(n_threads: int) -> _Worker:
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_work, args=(there, n_threads), daemon=True)
+    resource_tracker.ensure_running()  # which would let signals through again
+    with whole():
+        # Ctrl-C on a terminal goes to all processes; a worker hears of it once it can ignore it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    there.close()
+    return _Worker(process, here)
+
+
+def _work(connection: Connection, n_threads: int) -> None:
+    """Compute jobs in a worker: with its share of the cores, until its parent ends."""
     os.environ.setdefault("OMP_NUM_THREADS", str(n_threads))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and ends its workers
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(EOFError, OSError):  # the parent has ended
+        while True:
+            connection.send(_attempt(connection.recv()))
 
 
 def _end_with_parent() -> None:

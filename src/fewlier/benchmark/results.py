@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from fewlier.errors import FormatError
+from fewlier.stopping import whole
 
 LEFT_OUT = "left out: "  # begins the reason of a cell that is no failure: nothing was to be run
 
@@ -97,7 +98,7 @@ class Store:
         if not path.exists():
             writer.writeheader()
         writer.writerows(_write(result) for result in results)
-        with path.open("ab", buffering=0) as file:  # at once, so that a stop leaves whole rows
+        with whole(), path.open("ab", buffering=0) as file:  # at once: no row is cut in two
             file.write(text.getvalue().encode())
 
 

@@ -1,5 +1,24 @@
 """The command line: parse, one call, print."""
 
-from fewlier.cli.app import app, main, run
+from typing import NoReturn
 
-__all__ = ["app", "main", "run"]
+from fewlier.cli.streams import prepare_streams
+from fewlier.stopping import listen
+
+__all__ = ["main", "run"]
+
+
+def run() -> NoReturn:
+    """Run the command line as a process of its own, which a signal ends from the first moment."""
+    prepare_streams()  # first: whatever is opened takes the number of a closed one
+    listen()
+    from fewlier.cli.app import run_and_leave  # takes a quarter of a second to load
+
+    run_and_leave()
+
+
+def main() -> None:
+    """Run the command line in this process, and raise `SystemExit`."""
+    from fewlier.cli.app import main
+
+    main()

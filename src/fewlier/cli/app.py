@@ -2,9 +2,7 @@
 
 import errno
 import os
-import signal
 import sys
-from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
@@ -20,11 +18,10 @@ from fewlier.cli import (
     scoring,
     training,
 )
-from fewlier.cli.screen import Stopped, Terminated, say, warnings_as_notes
-from fewlier.cli.streams import prepare_streams
+from fewlier.cli.screen import say, warnings_as_notes
 from fewlier.errors import UserError
 
-FINE, BUG, FIXABLE, STOPPED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 130, 141, 143
+FINE, BUG, FIXABLE, BROKEN_PIPE = 0, 1, 2, 141
 
 # Standard output that is full or closed.
 NOT_WRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EBADF)
@@ -39,13 +36,12 @@ for commands in (training, scoring, report, labelled, inspection, data, reproduc
     commands.register(app)
 
 
-def run() -> NoReturn:
+def run_and_leave() -> NoReturn:
     """Run the command line as a process of its own, and leave at once.
 
     A reader of Arrow's may still be busy in a thread when a file turns out to be faulty; it must
     not meet an interpreter that is being taken down.
     """
-    prepare_streams()
     code: int | str | None = FINE
     try:
         main()
@@ -63,46 +59,29 @@ def run() -> NoReturn:
 
 def main() -> None:
     """Run the command line: exit code 2 for what the user can fix, 1 for a bug."""
-    # So that what a stopped run has begun to write is removed.
-    signal.signal(signal.SIGTERM, _terminated)
     try:
         with warnings_as_notes():
-            app()
+            app(prog_name="fewlier")  # under `python -m` too
     except UserError as error:
         say(str(error))
         sys.exit(FIXABLE)
-    except Stopped as error:
-        say(str(error))
-        sys.exit(_code(error.__cause__))
     except OSError as error:
         if error.errno not in NOT_WRITABLE:
             raise
         say(_no_room(error))
         sys.exit(FIXABLE)
     except SystemExit as end:
-        # Typer ends by itself on these two, with codes of its own.
+        # Typer ends by itself here, with a code of its own.
         if isinstance(end.__context__, BrokenPipeError):
             # Nobody reads on, as with `| head`; nothing may be flushed to them at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(BROKEN_PIPE)
-        stop = end.__context__ and end.__context__.__cause__
-        if isinstance(stop, KeyboardInterrupt):
-            say("stopped; nothing was written.")
-            sys.exit(_code(stop))
         raise
 
 
 def _no_room(error: OSError) -> str:
     reason = error.strerror
     return f"standard output must be writable; got: {reason}. Make room for it, or give a path."
-
-
-def _code(stop: BaseException | None) -> int:
-    return TERMINATED if isinstance(stop, Terminated) else STOPPED
-
-
-def _terminated(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a handler
-    raise Terminated
 
 
 def _show_version(wanted: bool) -> None:

@@ -19,6 +19,7 @@ from fewlier.cli.options import (
 )
 from fewlier.cli.screen import progress, say, tell_of_failures
 from fewlier.errors import UserError
+from fewlier.stopping import removed_if_stopped, whole
 
 if TYPE_CHECKING:
     from fewlier.benchmark.measuring import Source
@@ -102,7 +103,9 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     _tell_what_is_left_out(scope, sources)
     with ExitStack() as stack:
         if quick and results is None:  # never among the rows of the full run
-            results = Path(stack.enter_context(TemporaryDirectory()))
+            with whole():
+                results = Path(stack.enter_context(TemporaryDirectory()))
+                stack.enter_context(removed_if_stopped(results))
         store = Store(results or RESULTS)
         rows = _run(scope, sources, store, 1 if times else workers or n_cores(), retry)
     if as_json:

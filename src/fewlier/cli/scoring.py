@@ -64,10 +64,7 @@ def score(
 
         detector = AnomalyDetector.load(model)
         delimiter = file.layout.delimiter if file.layout else ","
-        with (
-            create_table(output, delimiter) as write,
-            progress("scoring", "no output was written.") as show,
-        ):
+        with create_table(output, delimiter) as write, progress("scoring", _lost(output)) as show:
             report = score_file(detector, file, write, typed=typed, fdr=fdr, on_batch=show)
     calibration = detector.model_.calibration
     if fdr is not None and fdr < calibration.smallest_rate:
@@ -103,6 +100,11 @@ def score(
 
 def _names(columns: Iterable[str]) -> str:
     return ", ".join(map(shown, columns))
+
+
+def _lost(output: Path) -> str:
+    is_stream = output == Path("-")
+    return "standard output ends early." if is_stream else "no output was written."
 
 
 def explain(  # noqa: PLR0913 - options of a command are its arguments

@@ -4,12 +4,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
-from fewlier.errors import FewlierError, FewlierWarning, LabelWarning
+from fewlier.errors import FewlierWarning, LabelWarning
 from fewlier.shown import shown
+from fewlier.stopping import farewell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,15 +22,6 @@ Progress: TypeAlias = Callable[[float | None], None]
 
 # Off a terminal, a line about the progress comes at most this often.
 SECONDS_BETWEEN_LINES = 10.0
-
-
-@final
-class Terminated(KeyboardInterrupt):
-    """The system asked the process to end, by SIGTERM."""
-
-
-class Stopped(FewlierError):
-    """The user pressed Ctrl-C, or the system asked for an end; the cause says which."""
 
 
 def say(message: str) -> None:
@@ -85,7 +77,7 @@ def warnings_as_notes() -> Iterator[None]:
 def progress(what: str, if_stopped: str) -> Iterator[Progress]:
     """Show how far long work has come: a bar with the time left, or lines off a terminal.
 
-    Ctrl-C inside the block raises `Stopped`, which says how far it was, and `if_stopped`.
+    A stop inside the block says how far it was, and `if_stopped`.
     """
     share: float | None = None
 
@@ -94,12 +86,12 @@ def progress(what: str, if_stopped: str) -> Iterator[Progress]:
         share = now
         show(now)
 
-    with _shown(what) as show:
-        try:
-            yield update
-        except KeyboardInterrupt as interrupt:
-            at = "" if share is None else f" at {share:.0%}"
-            raise Stopped(f"stopped {what}{at}; {if_stopped}") from interrupt
+    def sentence() -> str:
+        at = "" if share is None else f" at {share:.0%}"
+        return f"stopped {what}{at}; {if_stopped}"
+
+    with _shown(what) as show, farewell(sentence):
+        yield update
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, final
 from fewlier.datasets.arff import ArffTable, read_arff
 from fewlier.datasets.catalogue import ARCHIVES, Variant
 from fewlier.errors import UserError
+from fewlier.stopping import removed_if_stopped
 
 OnProgress: TypeAlias = Callable[[float | None], None]
 """Takes the share of the bytes that have come, or None when their number is unknown."""
@@ -54,8 +55,9 @@ def fetch_archive(name: str, folder: Path, on_progress: OnProgress) -> Path:
         retry_if_failed=N_RETRIES,
     )
 
-    def attempt(*task: Any) -> None:  # noqa: ANN401 - what pooch passes on
-        pooch.HTTPDownloader(_Bar(on_progress), CHUNK_BYTES)(*task)
+    def attempt(url: str, file: str, *more: Any) -> None:  # noqa: ANN401 - what pooch passes on
+        with removed_if_stopped(file):
+            pooch.HTTPDownloader(_Bar(on_progress), CHUNK_BYTES)(url, file, *more)
 
     try:
         with _quiet(pooch.get_logger()):

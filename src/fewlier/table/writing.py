@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from fewlier.atomic import PathLike, replacing
 from fewlier.errors import UserError
+from fewlier.stopping import whole
 from fewlier.table.reading import is_standard
 from fewlier.table.text import DELIMITERS
 
@@ -87,7 +88,7 @@ def check_output(path: PathLike, *inputs: PathLike) -> None:
         if Path(path).is_file() or not Path(path).exists():
             # Found out now, not after an hour of training.
             probe = Path(path).resolve().with_name(f".{secrets.token_hex(8)}.tmp")
-            with probe.open("xb"):
+            with whole(), probe.open("xb"):
                 probe.unlink()
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
         raise _not_writable(path, error) from error
