@@ -3,9 +3,11 @@
 Sizes are checked before anything is read; neither reading nor writing needs torch.
 """
 
+import errno
 import json
 import math
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +63,10 @@ class Archive:
 def opened(path: PathLike) -> Iterator[Archive]:
     """Open a model file; a `FormatError` in the block gets the name of the file."""
     try:
+        # Asked before it is opened: a pipe would wait for a writer, a device has no end.
+        mode = Path(path).stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise OSError(errno.EINVAL, "a device or pipe")
         with Path(path).open("rb") as file:
             yield Archive(file)
     except FormatError as error:

@@ -1,6 +1,7 @@
 """Thresholds, probabilities and p-values, from the scores of normals that nothing else has seen."""
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -91,7 +92,7 @@ class Calibration:
         check_cost("cost_miss", miss)
         check_cost("cost_alarm", alarm)
         check_share("contamination", share)
-        ratio = math.log(alarm / miss) - float(special.logit(share))
+        ratio = math.log(alarm) - math.log(miss) - float(special.logit(share))
         rule = f"a miss costs {miss:g}, an alarm {alarm:g}; {share:.2g} of the rows are anomalies"
         return replace(self, threshold=self._score_at(ratio), rule=rule, prior=share)
 
@@ -213,7 +214,7 @@ def meaning(k: int, prior: float | None) -> str:
 
 def check_cost(name: str, value: float) -> None:
     """Refuse a number that is no cost."""
-    if not isinstance(value, Real) or not 0 < value < math.inf:
+    if not isinstance(value, Real) or not 0 < value <= sys.float_info.max:
         raise UserError(f"{name!r} must be a positive number; got {value!r}.")
 
 

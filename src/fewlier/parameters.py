@@ -21,8 +21,13 @@ from fewlier.table.frame import Bools
 from fewlier.training import Settings
 
 DEVICES = ("auto", "cpu", "cuda")
+LARGEST_SEED = 2**32 - 1
+"""Of `random_state`, as numpy takes it."""
+LARGEST = 2**31 - 1
+"""Of all other integers, as model files hold them."""
 
 _SIZES = ("n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
+_POSITIVE = f"an integer from 1 to {LARGEST}"
 _COUNTS = ("n_components", "max_epochs", "batch_size", *_SIZES)
 
 
@@ -40,9 +45,9 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
     _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
     for name in _COUNTS:
-        _check(name, parameters[name], _is_positive(parameters[name]), "a positive integer")
+        _check(name, parameters[name], _is_positive(parameters[name]), _POSITIVE)
     is_patience = patience is None or _is_positive(patience)
-    _check("patience", patience, is_patience, "a positive integer or None")
+    _check("patience", patience, is_patience, f"{_POSITIVE}, or None")
     _check("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
     _check("memory", parameters["memory"], isinstance(parameters["memory"], bool), "True or False")
     check_share("false_alarm_rate", parameters["false_alarm_rate"])
@@ -69,7 +74,9 @@ def _read_architecture(parameters: Mapping[str, Any]) -> Architecture:
     if hidden is None:
         hidden = DENSITIES[parameters["density"]].default_hidden
     hidden = _read_sequence("hidden", hidden)
-    _check("hidden", hidden, all(map(_is_positive, hidden)), "positive integers, or None")
+    _check(
+        "hidden", hidden, all(map(_is_positive, hidden)), f"integers from 1 to {LARGEST}, or None"
+    )
     _check("flow", flow, isinstance(flow, str) and flow in FLOWS, f"one of {FLOWS}")
     return Architecture(hidden, flow=flow, **{name: parameters[name] for name in _SIZES})
 
@@ -107,6 +114,9 @@ def read_schema(
 
 def read_seed(random_state: int | np.random.RandomState | None) -> int:
     """Draw the seed of a fit: an integer always gives the same."""
+    if isinstance(random_state, Integral):
+        is_seed = 0 <= random_state <= LARGEST_SEED
+        _check("random_state", random_state, is_seed, f"an integer from 0 to {LARGEST_SEED}")
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
@@ -133,7 +143,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_positive(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 < int(value) <= LARGEST
 
 
 def _check(name: str, value: object, is_right: bool, expected: str) -> None:

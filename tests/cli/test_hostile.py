@@ -1,12 +1,15 @@
 """Names, cells, files and streams that would do harm: shown as text, refused, or survived."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from factories import small
 from processes import COMMAND
@@ -179,3 +182,106 @@ def test_datasets_are_listed_for_a_user_without_a_home(fewlier, monkeypatch):
     done = fewlier("datasets", "get", "Pima")
     assert (done.code, done.out) == (2, b"")
     assert "Set HOME" in done.err
+
+
+def text_that_is_not_utf8(n):
+    """Return a column of text whose fourth cell is not UTF-8, as some programs write it."""
+    content = pa.py_buffer(b"abab" * 3 + b"a\xff\xfeb" + b"abab" * (n - 4))
+    offsets = pa.py_buffer(np.arange(n + 1, dtype=np.int32) * 4)
+    return pa.Array.from_buffers(pa.string(), n, [None, offsets, content])
+
+
+@pytest.fixture
+def bad_text(hostile, tmp_path):
+    rows = pa.Table.from_pandas(pd.read_csv(hostile / "rows.csv"), preserve_index=False)
+    path = tmp_path / "bad.parquet"
+    pq.write_table(rows.append_column("note", text_that_is_not_utf8(rows.num_rows)), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit", "{table}", "-o", "{folder}/new.fewlier"),
+        ("score", "{table}", "-m", "{model}", "-o", "{folder}/scored.csv"),
+        ("report", "{table}", "-m", "{model}", "-o", "{folder}/page.html"),
+        ("explain", "{table}", "-m", "{model}"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_parquet_with_text_that_is_not_utf8_is_refused(
+    command, bad_text, hostile, fewlier, tmp_path
+):
+    parts = {"table": bad_text, "model": hostile / "model.fewlier", "folder": tmp_path}
+    done = fewlier(*(part.format(**parts) for part in command))
+    assert (done.code, done.out) == (2, b"")
+    assert "column 'note' must hold text in UTF-8; got other bytes (first at row 3)" in done.err
+    assert list(tmp_path.iterdir()) == [bad_text]
+
+
+def test_parquet_with_views_of_text_is_read_as_text(hostile, fewlier, tmp_path):
+    rows = pa.Table.from_pandas(pd.read_csv(hostile / "rows.csv"), preserve_index=False)
+    for name, texts in (("[cell]", rows["[cell]"].to_pylist()), ("note", ["viewed"] * len(rows))):
+        rows = rows.drop([name]) if name in rows.column_names else rows
+        rows = rows.append_column(name, pa.array(texts, pa.string_view()))
+    pq.write_table(rows, tmp_path / "views.parquet")
+    page = tmp_path / "page.html"
+    done = fewlier(
+        "report", tmp_path / "views.parquet", "-m", hostile / "model.fewlier", "-o", page
+    )
+    assert done.code == 0, done.err
+    assert ">viewed<" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inspect", "/dev/zero"), "a device or pipe"),
+        (("score", "rows.csv", "-m", "/dev/zero", "-o", "out.csv"), "a device or pipe"),
+        (("inspect", "pipe"), "a device or pipe"),
+        (("score", "/dev/zero", "-m", "model.fewlier"), "a header of at most"),
+        (("fit", "rows.csv", "-o", "m.fewlier", "--random-state", "4294967296"), "random-state"),
+        (("fit", "rows.csv", "-o", "m.fewlier", "--random-state", "-1"), "random-state"),
+        (
+            ("fit", "rows.csv", "-o", "m.fewlier", "--max-epochs", "9223372036854775807"),
+            "max-epochs",
+        ),
+        (("threshold", "model.fewlier", "--cost-miss", "1e400", "--cost-alarm", "1"), "positive"),
+        (("threshold", "model.fewlier", "--cost-miss", "nan", "--cost-alarm", "1"), "positive"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_meant_is_refused_in_a_sentence(
+    arguments, message, hostile, fewlier, tmp_path, monkeypatch
+):
+    for name in ("rows.csv", "model.fewlier"):
+        os.link(hostile / name, tmp_path / name)
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.chdir(tmp_path)
+    done = fewlier(*arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert message in done.err
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "model.fewlier", "pipe"}
+
+
+@pytest.mark.parametrize(
+    ("miss", "alarm", "sign"), [("1e308", "1e-308", -1), ("1e-308", "1e308", 1)]
+)
+def test_costs_of_any_size_move_the_threshold(miss, alarm, sign, hostile, fewlier, tmp_path):
+    done = fewlier(
+        *("threshold", hostile / "model.fewlier", "--cost-miss", miss, "--cost-alarm", alarm),
+        *("-o", tmp_path / "moved.fewlier", "--json"),
+    )
+    assert done.code == 0, done.err
+    assert sign * json.loads(done.out)["threshold"] > 1e100
+    assert fewlier("inspect", tmp_path / "moved.fewlier").code == 0
+
+
+def test_more_rows_and_columns_than_there_are_can_be_asked_for(hostile, fewlier):
+    many = "9" * 30
+    done = fewlier(
+        *("explain", hostile / "rows.csv", "-m", hostile / "model.fewlier"),
+        *("--top", many, "--columns", many, "--json"),
+    )
+    assert done.code == 0, done.err
+    assert len(json.loads(done.out)["rows"]) == 80

@@ -167,7 +167,11 @@ def test_without_zuko_the_error_says_what_to_install(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
-    [("flow", "rnvp", "one of"), ("flow", None, "one of"), ("n_transforms", 0, "positive integer")],
+    [
+        ("flow", "rnvp", "one of"),
+        ("flow", None, "one of"),
+        ("n_transforms", 0, "an integer from 1"),
+    ],
 )
 def test_a_flow_that_there_is_not_is_refused(name, value, expected):
     with pytest.raises(UserError, match=f"{name}' parameter .* must be .*{expected}"):

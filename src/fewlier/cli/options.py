@@ -11,6 +11,9 @@ from fewlier.errors import UserError
 if TYPE_CHECKING:
     from fewlier.table.label_column import LabelColumn
 
+# As in fewlier.parameters, which would import torch.
+LARGEST_SEED, LARGEST = 2**32 - 1, 2**31 - 1
+
 Data: TypeAlias = Annotated[
     Path, typer.Argument(help="CSV or Parquet, also gzipped; - is standard input.", metavar="TABLE")
 ]
@@ -51,7 +54,9 @@ Retry: TypeAlias = Annotated[bool, typer.Option("--retry", help="Compute failure
 Workers: TypeAlias = Annotated[
     int | None, typer.Option(min=1, help="Processes that compute; else one per core.")
 ]
-RandomState: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed: the same gives the same.")]
+RandomState: TypeAlias = Annotated[
+    int, typer.Option(min=0, max=LARGEST_SEED, help="Seed: the same gives the same.")
+]
 
 
 def check_model_output(path: Path, *inputs: Path) -> None:

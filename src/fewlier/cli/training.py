@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fewlier.cli.options import (
+    LARGEST,
     Anomaly,
     AsJson,
     Data,
@@ -95,7 +96,9 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     false_alarm_rate: Annotated[
         float, typer.Option(help="Share of normal rows that may score above the threshold.")
     ] = 0.01,
-    max_epochs: Annotated[int, typer.Option(min=1, help="Rounds of training at most.")] = 100,
+    max_epochs: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Rounds of training at most.")
+    ] = 100,
     memory: Annotated[
         bool, typer.Option(help="Keep a sample of the rows in the model file, for `update`.")
     ] = True,

@@ -1,6 +1,5 @@
 """Data files in: CSV and Parquet, plain or compressed, batch by batch."""
 
-import io
 import os
 import re
 import shutil
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, final
+from typing import IO, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,11 +23,10 @@ from fewlier.table.columns import Column, Kind, Schema
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN
 from fewlier.table.text import Layout, not_utf8
+from fewlier.table.unpacking import Unpacked, first_bytes
 
 _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 8 * 2**20
-_HEAD_BYTES = 2**20  # a header is not longer
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 _PARQUET = b"PAR1"
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
 # What people give for a table, and cannot be read as one, by its first bytes.
@@ -167,7 +165,7 @@ def _no_rows() -> UserError:
 
 
 def _recognised(file: IO[bytes], name: str, stack: ExitStack) -> TableFile:
-    head = _first_bytes(file, len(_PARQUET) + 2)
+    head = first_bytes(file, len(_PARQUET) + 2)
     for magic, what in _FOREIGN.items():
         if head.startswith(magic):
             raise UserError(f"a table must be CSV in UTF-8 or Parquet; got {what}. Save it as CSV.")
@@ -189,20 +187,15 @@ class _CsvFile(TableFile):
         self.name, self._file = name, file
         is_plain = file.seekable() and file is not sys.stdin.buffer
         self._size = os.fstat(file.fileno()).st_size if is_plain else None
-        stream: Any = _Rejoined(head, file)
-        for magic, codec in _COMPRESSED.items():
-            if head.startswith(magic):
-                stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), codec)
-        head = _first_bytes(stream, _HEAD_BYTES)
-        self._stream = _Rejoined(head, stream)
-        self.layout = Layout.of(head)
+        self._text = Unpacked(head, file)
+        self.layout = Layout.of(self._text.head)
         self.columns, self._delimiter = self.layout.names, self.layout.delimiter
         check_names(list(self.columns), 0)
 
     def chunks(self) -> Iterator[pa.Table]:
         try:
             reader = pa_csv.open_csv(
-                pa.PythonFile(self._stream, mode="r"),
+                pa.PythonFile(self._text.stream, mode="r"),
                 # One thread, because only then are faulty rows numbered.
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(
@@ -218,13 +211,14 @@ class _CsvFile(TableFile):
             )
             last = ""
             for batch in reader:
+                self._text.check()
                 rows = pa.Table.from_batches([batch])
                 last = rows[-1][-1].as_py() if rows.num_rows else last
                 yield rows
         except pa.ArrowInvalid as error:
             raise _csv_error(str(error)) from error
         # Arrow takes what follows an opening quote for one cell, to the end of the file.
-        if self._stream.n_quotes % 2 and "\n" in last:
+        if self._text.stream.n_quotes % 2 and "\n" in last:
             raise UserError(
                 f"a quote that opens a cell must be closed; got none after {last[:40]!r}. Close "
                 "it, or double a quote that belongs to the cell."
@@ -268,11 +262,27 @@ class _ParquetFile(TableFile):
 
     def chunks(self) -> Iterator[pa.Table]:
         for batch in self._parquet.iter_batches(_BATCH_ROWS, use_threads=False):
+            rows, start = pa.Table.from_batches([batch]), self._n_read
             self._n_read += batch.num_rows
-            yield pa.Table.from_batches([batch])
+            yield pa.table({name: _sound(name, rows[name], start) for name in self.columns})
 
     def share_read(self) -> float | None:
         return self._n_read / int(self._parquet.metadata.num_rows)
+
+
+def _sound(name: str, column: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
+    """Return a column that is safe to compute with; Parquet does not promise that text is UTF-8."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        row = re.search(r"string index (\d+)", str(error))
+        where = f" (first at row {start + int(row[1])})" if row else ""
+        raise UserError(
+            f"column {name!r} must hold text in UTF-8; got other bytes{where}. Write it again as "
+            "UTF-8, or without the column."
+        ) from error
+    # Some of arrow's functions have no kernel for views.
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 @final
@@ -292,33 +302,3 @@ class HeldTable(TableFile):
     def share_read(self) -> float | None:
         """Return that nothing is left to read."""
         return 1.0
-
-
-@final
-class _Rejoined(io.RawIOBase):
-    """A stream of which some first bytes have been read, from its beginning."""
-
-    def __init__(self, head: bytes, rest: Any) -> None:  # noqa: ANN401 - Python's files or arrow's
-        self._head, self._rest = head, rest
-        self.n_quotes = 0  # read so far
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a memory view
-        if not self._head:
-            chunk = self._rest.read(len(buffer))
-        else:
-            chunk, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
-        buffer[: len(chunk)] = chunk
-        self.n_quotes += chunk.count(b'"')
-        return len(chunk)
-
-
-def _first_bytes(stream: Any, n: int) -> bytes:  # noqa: ANN401 - Python's files or arrow's
-    """Read up to n bytes; a pipe may give them in pieces."""
-    parts, found = [], 0
-    while found < n and (part := stream.read(n - found)):
-        parts.append(part)
-        found += len(part)
-    return b"".join(parts)
