@@ -149,10 +149,12 @@ def test_a_table_without_rows_has_no_scores(detector):
 
 
 @pytest.mark.parametrize("time", [pd.Timestamp("2024-05-01"), pd.Timedelta("1h")])
-def test_dates_and_times_are_refused_with_advice(time):
+def test_a_date_or_duration_that_never_varies_says_nothing_of_a_row(time):
     table = patients().assign(seen=time)
-    with pytest.raises(UserError, match=r"Column 'seen' .*dates or times.*days since a date"):
-        small().fit(table, LABELS)
+    fitted = small(max_epochs=2).fit(table, LABELS)
+    explained = fitted.explain(table[:20])
+    place = [name.startswith("seen") for name in explained.columns].index(True)
+    np.testing.assert_allclose(explained.contributions[:, place], 0, atol=0.05)
 
 
 # Values never seen

@@ -56,8 +56,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     columns : mapping of str to str, str, or None
         Kinds of columns that should not be inferred: "real", "binary", "count", "positive" or
         "category", by column name. Where the numbers of a text column may be read in two ways, an
-        example says how they are written: "1.234,5", or with a kind "count:1.234,5". A single
-        kind, such as "real", is how every column that can be is scored:
+        example says how they are written: "1.234,5", or with a kind "count:1.234,5"; where it may
+        hold two different days, the pattern of its dates does: "%d/%m/%Y". A single kind, such as
+        "real", is how every column that can be is scored:
         ``AnomalyDetector(columns="real", selection="best", patience=None)`` is the setting of the
         paper's experiments, mixtures of Gaussians on columns scaled to [0, 1].
     conditionals : mapping of str to str, or None
@@ -232,7 +233,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def anomaly_score(self, X: object) -> Floats:
         """Return how anomalous each row is, higher is more, shape (n,), in `score_unit_`."""
         model = self._model()
-        return model.score(model.encode(self._table(X)))
+        return model.score(model.encoder.encode(self._table(X)))
 
     def decision_function(self, X: object) -> Floats:
         """Return `anomaly_score` minus `threshold_`: positive means anomaly."""
@@ -268,7 +269,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         A bound of it for "vae"; an autoencoder has no density, and raises.
         """
         model = self._model()
-        return model.log_density(model.encode(self._table(X)))
+        return model.log_density(model.encoder.encode(self._table(X)))
 
     def p_value(self, X: object) -> Floats:
         """Return the conformal p-value of each row being normal.
@@ -284,7 +285,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         `str()` of it names what differs.
         """
         model = self._model()
-        encoded = model.encode(self._table(X))
+        encoded = model.encoder.encode(self._table(X))
         cells = model.reference.count(encoded)
         return model.drift(model.calibration.counts(model.score(encoded)), cells)
 
@@ -346,7 +347,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         detector = cls(**parameters)
         device = available_device(parameters["device"])
         detector.model_, detector._memory, _ = load_model(path, device=device)
-        _remember_columns(detector, detector.model_.encoder.schema.names, has_names)
+        _remember_columns(detector, detector.model_.encoder.schema.sources, has_names)
         detector.summary_ = summary
         return detector
 
@@ -382,7 +383,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return model
 
     def _table(self, X: object) -> Table:
-        """Read rows to score; rows without column names are matched by position."""
+        """Read rows to score into the form of the training table, by position without names."""
         return _matched(X, self._model(), hasattr(self, "feature_names_in_"))
 
     def __sklearn_tags__(self) -> Tags:
@@ -437,7 +438,7 @@ def _by_position(table: Table, names: tuple[str, ...]) -> Table:
             f"X has {len(table.names)} features, but AnomalyDetector is expecting {len(names)} "
             f"features as input. Give the columns of training: {', '.join(names[:5])}, ..."
         )
-    return Table(dict(zip(names, table.cells.values(), strict=True)))
+    return table.renamed(names)
 
 
 def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
@@ -445,7 +446,7 @@ def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
     if not is_named or not was_named:
         if is_named != was_named:
             _warn_of_names(is_named)
-        table = _by_position(table, schema.names)
+        table = _by_position(table, schema.sources)
     matched = schema.match(table)
     if matched.unread:
         warnings.warn(unread_note(matched.unread), FewlierWarning, stacklevel=4)
@@ -502,7 +503,7 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     table = detector._table(X)
     labels = Labels.of(y, table.n_rows)
     seed = read_seed(detector.random_state)
-    more = model.encode(table), labels.codes
+    more = model.encoder.encode(table), labels.codes
     guarantee = model.calibration.guarantee
     plan = memory.plan(model.encoder, more, recipe.unlabelled, guarantee, seed)
     detector.model_, detector.history_ = update_model(model, plan, recipe, on_epoch)

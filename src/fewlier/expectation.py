@@ -34,6 +34,8 @@ class Expectation:
         Of categories: the likeliest, with their probabilities.
     missing : array (m,)
         Probability of a missing cell.
+    aspects : list of m str, or None
+        What of a date the column reads, if it does: then numbers are as `DatePart.decode` has them.
     """
 
     median: Floats
@@ -41,12 +43,13 @@ class Expectation:
     high: Floats
     categories: list[dict[str, float] | None]
     missing: Floats
+    aspects: list[str | None]
 
     def at(self, cell: int) -> tuple[Any, ...]:
         """Return the fields of a `Reason` that say what was expected of one cell."""
         numbers = (self.median[cell], self.low[cell], self.high[cell])
         found = (None if np.isnan(number) else float(number) for number in numbers)
-        return *found, self.categories[cell], float(self.missing[cell])
+        return *found, self.categories[cell], float(self.missing[cell]), self.aspects[cell]
 
 
 def expected(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> Expectation:
@@ -61,6 +64,10 @@ def expected(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) ->
     encoder = model.encoder
     never = encoder.missing_rate[columns] == 1
     quantiles = encoder.decode(columns, outlook.quantiles.numpy())
+    parts = [column.date for column in encoder.schema.columns]
+    for d, part in enumerate(parts):
+        if part is not None:
+            quantiles[columns == d] = part.decode(quantiles[columns == d])
     low, median, high = np.where(never[:, None], np.nan, quantiles).T
     names = [_level_names(column) for column in encoder.schema.columns]
     categories = [
@@ -69,7 +76,9 @@ def expected(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) ->
             columns.tolist(), outlook.probabilities.numpy(), never, strict=True
         )
     ]
-    return Expectation(median, low, high, categories, outlook.missing.numpy())
+    aspects = [part and part.aspect.value for part in parts]
+    found = [aspects[column] for column in columns.tolist()]
+    return Expectation(median, low, high, categories, outlook.missing.numpy(), found)
 
 
 def _likeliest(names: list[str], probabilities: Floats) -> dict[str, float] | None:
@@ -81,5 +90,7 @@ def _level_names(column: Column) -> list[str]:
     """Return what the codes of a column stand for; none where it is numeric."""
     if column.coding not in (Kind.BINARY, Kind.CATEGORY):
         return []
+    if column.date is not None and column.hardly_varies:
+        return [column.date.text(float(level)) for level in column.levels]
     names = [level if isinstance(level, str) else number_text(level) for level in column.levels]
     return names if len(names) <= MAX_LEVELS else [*names[: MAX_LEVELS - 1], RARER]

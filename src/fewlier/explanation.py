@@ -15,6 +15,7 @@ from fewlier.expectation import Expectation, expected
 from fewlier.model import FittedModel
 from fewlier.shown import shown
 from fewlier.table import Encoded, Table
+from fewlier.table.aspects import DAY, Aspect, in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +36,9 @@ class Reason(NamedTuple):
     `value` is None where the cell is missing. Of a number `expected` is the median, and
     `expected_low` and `expected_high` are the ends of a range of 90 %; of a category
     `expected_categories` has the likeliest with their probabilities; the others are None.
-    `expected_missing` is the probability of a missing cell.
+    `expected_missing` is the probability of a missing cell. What is read of a date has an `aspect`:
+    then `value` is the date as it was written, and expected are hours of a "time of day", or of a
+    "date" seconds since 1970.
     """
 
     column: str
@@ -46,6 +49,7 @@ class Reason(NamedTuple):
     expected_high: float | None = None
     expected_categories: dict[str, float] | None = None
     expected_missing: float | None = None
+    aspect: str | None = None
 
     def __str__(self) -> str:
         """Return the reason in words, such as ``latency = 912, expected 12–40: +14.2``."""
@@ -80,6 +84,8 @@ class Reason(NamedTuple):
             return ", ".join(f"{shown(name)} ({_percent(p)})" for name, p in named.items())
         if self.expected_low is None or self.expected_high is None:
             return ""
+        if self.aspect is not None:
+            return _range_of_dates(Aspect(self.aspect), self.expected_low, self.expected_high)
         return _range(self.expected_low, self.expected_high)
 
 
@@ -99,6 +105,13 @@ def _range(low: float, high: float) -> str:
     else:
         texts = [f"{round(end, decimals) + 0.0:.{max(decimals, 0)}f}" for end in (low, high)]
     return (" to " if low < 0 else "–").join(dict.fromkeys(texts))
+
+
+def _range_of_dates(aspect: Aspect, low: float, high: float) -> str:
+    """Write a range of days, or of times, whatever the dates are; across midnight it goes on."""
+    with_time = abs(high - low) < 2 * DAY
+    ends = (in_words(aspect, end, with_time=with_time) for end in (low, high))
+    return (" to " if aspect is Aspect.DATE else "–").join(dict.fromkeys(ends))
 
 
 @final
@@ -230,7 +243,7 @@ class Explanation:
         return int(np.ravel(found)[0])
 
     def _value(self, name: str, row: int) -> float | str | None:
-        cell: Any = self.table.cells[name][row]
+        cell: Any = self.table.written.get(name, self.table.cells[name])[row]
         if isinstance(cell, str):
             return cell
         return None if cell is None or np.isnan(cell) else float(cell)
@@ -287,7 +300,7 @@ def _arrow_schema() -> "pa.Schema":
     pair = pa.struct([("category", pa.string()), ("probability", pa.float64())])
     types = {"row": pa.int64(), "column": pa.string(), "value": pa.string()}
     types |= dict.fromkeys(Reason._fields[2:], pa.float64())
-    return pa.schema(types | {"expected_categories": pa.list_(pair)})
+    return pa.schema(types | {"expected_categories": pa.list_(pair), "aspect": pa.string()})
 
 
 def explain(
@@ -296,8 +309,7 @@ def explain(
     unit: str,
     index: Any | None = None,  # noqa: ANN401
 ) -> Explanation:
-    """Explain the scores of a table's rows; `index` has their labels."""
-    matched = model.encoder.schema.match(table)
-    encoded = model.encoder.encode(matched)
+    """Explain the scores of rows in the form of the training table; `index` has their labels."""
+    encoded = model.encoder.encode(table)
     contributions, remainder = model.contributions(encoded)
-    return Explanation(matched, contributions, remainder, unit, model, encoded, index)
+    return Explanation(table, contributions, remainder, unit, model, encoded, index)

@@ -124,11 +124,9 @@ def update_file(
     batch = file.whole()
     labels.add(batch)
     found = labels.read()
-    table = batch.table(detector.model_.encoder.schema)
-    if table.unread:
-        warnings.warn(f"{file.name}: {unread_note(table.unread)}", FewlierWarning, stacklevel=2)
+    features = batch.features(detector.model_.encoder.schema)
     with naming(file.name):
-        return detector.update(pa.table(table.cells), found, on_epoch=on_epoch)
+        return detector.update(features, found, on_epoch=on_epoch)
 
 
 @final
@@ -190,7 +188,7 @@ def score_file(
                 rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
             write(rows)
             n_above += int(is_anomaly.sum())
-    passed_through = tuple(name for name in file.columns if name not in schema.names)
+    passed_through = tuple(name for name in file.columns if name not in schema.sources)
     return ScoreReport(
         tally.n_rows,
         n_above,

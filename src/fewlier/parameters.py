@@ -109,7 +109,7 @@ def read_schema(
     declared = {name: coding.value for name, coding in codings.items()}
     recoded = infer_schema(schema.match(table), declared, is_normal).columns
     pairs = zip(recoded, schema.columns, strict=True)
-    return Schema(tuple(replace(column, form=as_found.form) for column, as_found in pairs))
+    return Schema(tuple(replace(c, form=found.form, date=found.date) for c, found in pairs))
 
 
 def read_seed(random_state: int | np.random.RandomState | None) -> int:

@@ -225,6 +225,8 @@ def _diverged(history: Sequence["MemberHistory"]) -> list[str]:
 
 def _kind(column: Column) -> str:
     """Name what a column is: its kind, how it is scored, and written, where that is special."""
+    if column.date is not None:
+        return f"read from dates written as {column.date.form}"
     if column.is_constant or column.is_empty:
         return "constant" if column.is_constant else "empty"
     if column.hardly_varies:

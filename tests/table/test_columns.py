@@ -417,7 +417,7 @@ def test_a_schema_survives_json(drawn):
     assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
 
 
-GOOD = {"name": "x", "kind": "count", "coding": "real", "levels": [], "form": PLAIN.to_json()}
+GOOD = Column("x", Kind.COUNT, Kind.REAL).to_json()
 
 
 @pytest.mark.parametrize(

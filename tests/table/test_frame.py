@@ -283,32 +283,6 @@ def test_select_returns_columns_in_the_order_asked():
 @pytest.mark.parametrize(
     "frame",
     [
-        pandas_column(pd.to_datetime(["2024-05-01"])),
-        pandas_column(pd.to_timedelta([1], unit="h")),
-        pandas_column([None, DATE], object),
-        pl.DataFrame({"x": [DATE]}),
-        pl.DataFrame({"x": [dt.time(12)]}),
-        pa.table({"x": [dt.datetime(2024, 5, 1)]}),
-    ],
-)
-def test_dates_and_times_are_refused_with_advice(frame):
-    with pytest.raises(UserError, match=r"Column 'x' must hold .*dates or times.*days since a"):
-        Table.of(frame)
-
-
-def test_a_date_array_is_refused():
-    with pytest.raises(UserError, match="Column 'x0' must hold numbers or text; got dates"):
-        Table.of(np.array([["2024-05-01"]], dtype="datetime64[ns]"))
-
-
-def test_a_date_among_objects_is_located():
-    with pytest.raises(UserError, match=r"date \(first at row 1\)"):
-        Table.of(pandas_column([None, DATE], object))
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
         pandas_column([[1], [2, 3]], object),
         pandas_column([{"a": 1}], object),
         pandas_column(pd.period_range("2024", periods=2, freq="D")),

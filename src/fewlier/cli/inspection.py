@@ -73,6 +73,15 @@ def _neighbours(manifest: dict[str, Any]) -> dict[str, int]:
     }
 
 
+def _values(column: dict[str, Any]) -> str:
+    """Say what a column can hold, as far as a line has room."""
+    if column["date"]:
+        source, form = (shown(column["date"][name]) for name in ("source", "form"))
+        return f"dates in {source}, written as {form}"
+    levels = [shown(str(level)) for level in column["levels"][:6]]
+    return ", ".join(levels[:5]) + (", ..." if len(levels) > 5 else "")
+
+
 def _print(facts: dict[str, Any], summary: str) -> None:
     from rich import box
     from rich.table import Table as Grid
@@ -99,10 +108,8 @@ def _print(facts: dict[str, Any], summary: str) -> None:
     for heading in ("column", "kind", "scored as", "values"):
         grid.add_column(heading)
     for column in facts["columns"][:MAX_SHOWN]:
-        levels = [shown(str(level)) for level in column["levels"][:6]]
-        more = ", ..." if len(levels) > 5 else ""
-        values = ", ".join(levels[:5]) + more
-        grid.add_row(shown(column["name"]), column["kind"], column["coding"], values)
+        name, values = shown(column["name"]), _values(column)
+        grid.add_row(name, column["kind"], column["coding"], values)
     text_console().print(grid)
     if len(facts["columns"]) > MAX_SHOWN:
         echo(f"  ... and {len(facts['columns']) - MAX_SHOWN} more columns; --json has all.")

@@ -73,7 +73,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         typer.Option(
             metavar="NAME=KIND",
             help="Kind of a column: real, binary, count, positive or category; or a number written "
-            "as in the column: amount=1.234,5. Repeatable.",
+            "as in the column, amount=1.234,5; or how its dates are, day=%d/%m/%Y. Repeatable.",
         ),
     ] = None,
     ignore: Annotated[

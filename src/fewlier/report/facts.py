@@ -196,7 +196,7 @@ def gather(
 def _others(
     detector: AnomalyDetector, file: TableFile, label: LabelColumn | None
 ) -> tuple[str, ...]:
-    known = {"", *detector.model_.encoder.schema.names, *([label.name] if label else [])}
+    known = {"", *detector.model_.encoder.schema.sources, *([label.name] if label else [])}
     return tuple(name for name in file.columns if name not in known)[:N_OTHERS]
 
 
@@ -235,8 +235,8 @@ def _place(
     reason: Reason, explanation: Explanation, sketches: dict[str, Sketch], row: int
 ) -> float | None:
     """Return where the value of a reason lies in the sketch of its column."""
-    if reason.value is None:
-        return None
     d, encoded = explanation.columns.index(reason.column), explanation.encoded
+    if not encoded.observed[row, d]:
+        return None
     target, is_impossible = float(encoded.targets[row, d]), bool(encoded.outside[row, d])
     return sketches[reason.column].place(target, is_impossible)

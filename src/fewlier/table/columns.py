@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from fewlier.errors import CellError, FormatError, UserError
+from fewlier.table.aspects import Aspect, DatePart
+from fewlier.table.dates import Moments, iso_form
 from fewlier.table.frame import (
     Bools,
     Cells,
@@ -86,6 +88,8 @@ class Column:
         as text. Otherwise empty.
     form : NumberForm
         How its numbers are written where they are text.
+    date : DatePart or None
+        What it reads of the dates in another column of the user's, if it does.
     """
 
     name: str
@@ -93,6 +97,12 @@ class Column:
     coding: Kind
     levels: tuple[str, ...] | tuple[float, ...] = ()
     form: NumberForm = PLAIN
+    date: DatePart | None = None
+
+    @property
+    def source(self) -> str:
+        """The column of the user's that it is read from."""
+        return self.name if self.date is None else self.date.source
 
     @property
     def hardly_varies(self) -> bool:
@@ -144,13 +154,7 @@ class Column:
             return cells, None
         numbers, unread = read_numbers(self.name, cells, self.form)
         n_known = int(np.count_nonzero(~np.isnan(numbers)))
-        if unread and unread.n > max(n_known, _MIN_TO_JUDGE):
-            raise CellError(
-                f"Column {self.name!r} must hold numbers written like {self.form}; got "
-                f"{unread.n} texts that are not, such as {unread.text!r},",
-                unread.row,
-                "Write them as in the training table.",
-            )
+        _check_most(self.name, f"numbers written like {self.form}", unread, n_known)
         return numbers, unread
 
     def to_json(self) -> dict[str, Any]:
@@ -161,12 +165,13 @@ class Column:
             "coding": self.coding.value,
             "levels": list(self.levels),
             "form": self.form.to_json(),
+            "date": self.date and self.date.to_json(),
         }
 
     @classmethod
     def from_json(cls, record: object) -> Column:
         """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
-        name, kind, coding, levels, form = fields_of(record, "A column", cls.__slots__)
+        name, kind, coding, levels, form, date = fields_of(record, "A column", cls.__slots__)
         if not isinstance(name, str):
             raise FormatError(f"The name of a column must be text; got {name!r}.")
         # Lists, not sets: what stands in a damaged file may not be hashable.
@@ -176,8 +181,11 @@ class Column:
                 f"got {kind!r} and {coding!r}."
             )
         levels = _levels_from_json(name, levels)
-        column = cls(name, Kind(kind), Kind(coding), levels, NumberForm.from_json(form))
+        part = None if date is None else DatePart.from_json(date)
+        column = cls(name, Kind(kind), Kind(coding), levels, NumberForm.from_json(form), part)
         column._check_levels()
+        if part and (part.aspect is Aspect.WEEKDAY) != (column.kind is Kind.CATEGORY):
+            raise FormatError(f"Column {name!r} is read from dates as what it cannot hold.")
         return column
 
     def _positions(self, cells: Cells) -> Floats:
@@ -230,33 +238,53 @@ class Schema:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the columns of the user's that they are read from, in order."""
+        return tuple(dict.fromkeys(column.source for column in self.columns))
+
     def match(self, table: Table) -> Table:
         """Bring a table into the form of the training table: its columns, their order and type.
 
         Text in a numeric column is read as numbers in the form of that column; cells in another
         form are missing, and the table's `unread`. In a category column numbers become text, and
-        ``3.0`` is ``"3"`` there.
+        ``3.0`` is ``"3"`` there. A column of dates becomes what is read of it, and the table's
+        `written` has how it was written.
 
         Raises
         ------
         UserError
             For missing or unexpected columns, and for a column of which most is unread.
         """
-        known = set(self.names)
-        absent = [name for name in self.names if name not in table.cells]
+        sources = self.sources
+        known = set(sources)
+        absent = [name for name in sources if name not in table.cells]
         unexpected = [name for name in table.names if name not in known]
         if absent or unexpected:
             found = [f"without {listed(absent)}"] if absent else []
             found += [f"with the unexpected {listed(unexpected)}"] if unexpected else []
             raise UserError(
-                f"The table must have the {len(self.columns)} columns of training; got it "
+                f"The table must have the {len(sources)} columns of training; got it "
                 f"{' and '.join(found)}. Add, drop or rename columns."
             )
-        read = {column.name: column.conform(table.cells[column.name]) for column in self.columns}
-        return Table(
-            {name: cells for name, (cells, _) in read.items()},
-            unread={name: unread for name, (_, unread) in read.items() if unread is not None},
-        )
+        dates = {
+            column.source: _read_dates(
+                column.date, table.cells[column.source], column.source in table.temporal
+            )
+            for column in self.columns
+            if column.date is not None
+        }
+        unread = {name: missed for name, (*_, missed) in dates.items() if missed is not None}
+        cells, written = {}, {}
+        for column in self.columns:
+            if column.date is None:
+                cells[column.name], missed = column.conform(table.cells[column.name])
+                unread |= {} if missed is None else {column.name: missed}
+            else:
+                texts, moments, _ = dates[column.source]
+                cells[column.name] = column.date.cells(moments)
+                written[column.name] = column.date.written(texts, moments)
+        return Table(cells, unread=unread, written=written)
 
     def to_json(self) -> list[dict[str, Any]]:
         """One record per column."""
@@ -319,14 +347,47 @@ def _is_number_text(text: object) -> bool:
     return math.isfinite(number) and number_text(number) == text
 
 
+def _read_dates(
+    part: DatePart, cells: Cells, is_typed: bool
+) -> tuple[Cells, Moments, Unread | None]:
+    """Read a column of dates: as text, as moments, and what could not be read.
+
+    Dates that are no text in the user's table are not in the form of the column, and need not be.
+    """
+    texts = as_text(cells)
+    form = iso_form(texts) if is_typed else None
+    is_other = form is None or form.has_day != part.form.has_day
+    moments, is_unread = (part.form if is_other or form is None else form).parse(texts)
+    unread = first_unread(texts, is_unread)
+    n_known = int(np.count_nonzero(~np.isnan(moments.second)))
+    _check_most(part.source, f"dates written as {part.form}", unread, n_known)
+    return texts, moments, unread
+
+
+def _check_most(name: str, what: str, unread: Unread | None, n_known: int) -> None:
+    """Refuse a column of which most of many cells are unread: it must be another one."""
+    if unread and unread.n > max(n_known, _MIN_TO_JUDGE):
+        raise CellError(
+            f"Column {name!r} must hold {what}; got {unread.n} texts that are not, such as "
+            f"{unread.text!r},",
+            unread.row,
+            "Write them as in the training table.",
+        )
+
+
+def first_unread(texts: Cells, is_unread: Bools) -> Unread | None:
+    """Return how many cells could not be read, and the first of them; None if all could."""
+    rows = np.flatnonzero(is_unread)
+    return Unread(len(rows), int(rows[0]), texts[rows[0]]) if len(rows) else None
+
+
 def read_numbers(name: str, cells: Cells, form: NumberForm) -> tuple[Floats, Unread | None]:
     """Read a column of text as numbers in a form, and say what could not be read."""
     numbers, is_unread = form.parse(cells)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         raise infinite_error(name, infinite)
-    rows = np.flatnonzero(is_unread)
-    return numbers, Unread(len(rows), int(rows[0]), cells[rows[0]]) if len(rows) else None
+    return numbers, first_unread(cells, is_unread)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,10 @@ MISSING = (
 """Texts that stand for a missing cell, in whatever format; the spellings that pandas knows."""
 _MISSING_TEXTS = frozenset(MISSING)
 
-_TEMPORAL = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-_TEXT = (str, bool, np.bool_)
-_NUMBER = (Real, Decimal)
+_DATES = (datetime.date, datetime.time, np.datetime64)
+_DURATIONS = (datetime.timedelta, np.timedelta64)
+_TEXT = (str, bool, np.bool_, *_DATES)
+_NUMBER = (Real, Decimal, *_DURATIONS)
 # By name, so that pandas, whose pd.NA and pd.NaT these are, need not be installed.
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _STREAM = "__arrow_c_stream__"
@@ -62,9 +63,12 @@ class Table:
         holding str with None where a cell is missing. There is at least one.
     categorical : frozenset of str
         Text columns whose type says that they hold labels of categories, whatever these look like.
-
+    temporal : frozenset of str
+        Text columns whose type says that they hold dates or times, written as ISO 8601.
     unread : dict of str to Unread
         By column, cells that are missing only because they could not be read.
+    written : dict of str to array of shape (n_rows,)
+        By column, the text of the user's that its cells were read from, where that is a date.
 
     Examples
     --------
@@ -74,7 +78,9 @@ class Table:
 
     cells: dict[str, Cells]
     categorical: frozenset[str] = frozenset()
+    temporal: frozenset[str] = frozenset()
     unread: dict[str, Unread] = field(default_factory=dict)
+    written: dict[str, Cells] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: object) -> Table:
@@ -82,7 +88,8 @@ class Table:
 
         An Arrow stream is anything with ``__arrow_c_stream__``: a DuckDB relation, or a
         `pyarrow.RecordBatchReader`, which can be read only once. A lazy frame is computed.
-        Numbers become float64; text, booleans and categoricals become text. Missing are null, NaN
+        Numbers become float64, durations seconds; text, booleans and categoricals become text, and
+        so do dates and times, as ISO 8601 writes them. Missing are null, NaN
         and NaT, and texts that are one of `MISSING` but for spaces around them. A column that
         mixes text with numbers is text; one that is missing throughout is numeric. Columns of
         arrays are called ``x0``, ``x1``, and so on.
@@ -90,13 +97,17 @@ class Table:
         Raises
         ------
         UserError
-            For dates, nested values, infinities, complex or sparse data, anything that is not
+            For nested values, infinities, complex or sparse data, anything that is not
             2-D, two columns of one name, or no column at all.
         """
         frame = _as_frame(data)
         if frame is None:
-            return cls(_cells_of_array(_as_array(data)))
-        return cls(_cells_of_frame(frame), _category_columns(frame))
+            cells = _cells_of_array(array := _as_array(data))
+            columns = dict(zip(cells, array.T, strict=True))
+            return cls(cells, temporal=_named(columns, _holds_dates))
+        columns = {str(series.name): series for series in frame.iter_columns()}
+        cells = _cells_of_frame(frame)
+        return cls(cells, _named(columns, _is_categorical), _named(columns, _holds_dates))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,18 +121,33 @@ class Table:
 
     def take(self, rows: npt.NDArray[Any]) -> Table:
         """Return the rows given by integer positions or by a boolean mask."""
-        return Table({name: cells[rows] for name, cells in self.cells.items()}, self.categorical)
+        cells, written = (
+            {name: cells[rows] for name, cells in part.items()}
+            for part in (self.cells, self.written)
+        )
+        return replace(self, cells=cells, unread={}, written=written)
 
     def select(self, names: Iterable[str]) -> Table:
         """Return the named columns, in the order given."""
-        cells = {name: self.cells[name] for name in names}
-        return Table(cells, self.categorical.intersection(cells))
+        return replace(self, cells={name: self.cells[name] for name in names})
+
+    def renamed(self, names: Iterable[str]) -> Table:
+        """Return the columns under other names, in order."""
+        new = dict(zip(self.names, names, strict=True))
+        categorical, temporal = (
+            frozenset(new[name] for name in part) for part in (self.categorical, self.temporal)
+        )
+        return Table(
+            dict(zip(new.values(), self.cells.values(), strict=True)), categorical, temporal
+        )
 
     def followed_by(self, other: Table) -> Table:
         """Return the rows of this table and then those of another with the same columns."""
-        pairs = {name: (cells, other.cells[name]) for name, cells in self.cells.items()}
-        cells = {name: np.concatenate(pair) for name, pair in pairs.items()}
-        return Table(cells, self.categorical)
+        cells, written = (
+            {name: np.concatenate([cells, after[name]]) for name, cells in before.items()}
+            for before, after in ((self.cells, other.cells), (self.written, other.written))
+        )
+        return replace(self, cells=cells, unread={}, written=written)
 
 
 def all_unread(
@@ -238,12 +264,27 @@ def _cells_of_frame(frame: nw.DataFrame[Any]) -> dict[str, Cells]:
     }
 
 
-def _category_columns(frame: nw.DataFrame[Any]) -> frozenset[str]:
-    """Name the columns that are categories by their type: dictionaries, enumerations, booleans."""
+def _named(columns: Mapping[str, Any], test: Callable[[Any], bool]) -> frozenset[str]:
+    """Name the columns that pass a test."""
+    return frozenset(name for name, column in columns.items() if test(column))
+
+
+def _is_categorical(series: nw.Series[Any]) -> bool:
+    """Whether a column is of categories by its type: a dictionary, enumeration, or booleans."""
     import narwhals as nw
 
-    kinds = (nw.Categorical, nw.Enum, nw.Boolean)
-    return frozenset(str(name) for name, dtype in frame.schema.items() if dtype in kinds)
+    return series.dtype in (nw.Categorical, nw.Enum, nw.Boolean)
+
+
+def _holds_dates(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
+    """Whether a column is of dates or times by its type, or by that of its first value."""
+    if isinstance(column, np.ndarray):
+        if column.dtype != object:
+            return bool(column.dtype.kind == "M")
+    elif str(column.dtype) != "Object":
+        return str(column.dtype).startswith(("Date", "Time"))
+    first = next((value for value in column if not _is_missing(value)), None)
+    return isinstance(first, _DATES)
 
 
 def _cells_of_array(array: npt.NDArray[Any]) -> dict[str, Cells]:
@@ -278,8 +319,8 @@ def _cells_of_series(name: str, series: nw.Series[Any]) -> Cells:
         return _finite(name, series.to_numpy())  # arrow casts none beyond 2^53, which floats round
     if dtype.is_numeric():
         return _finite(name, series.cast(nw.Float64()).to_numpy())
-    if dtype.is_temporal():
-        raise _date_error(name, str(dtype))
+    if dtype == nw.Duration:
+        return _seconds(series.to_numpy())
     values = np.fromiter(series.to_list(), dtype=object, count=len(series))
     # Categories may be numbers; their dtype says that they are labels all the same.
     return _cells_of_objects(name, values, as_text=dtype in (nw.Categorical, nw.Enum))
@@ -288,8 +329,10 @@ def _cells_of_series(name: str, series: nw.Series[Any]) -> Cells:
 def _cells_of_vector(name: str, vector: npt.NDArray[Any]) -> Cells:
     if vector.dtype.kind in "iuf":
         return _finite(name, vector)
-    if vector.dtype.kind in "mM":
-        raise _date_error(name, str(vector.dtype))
+    if vector.dtype.kind == "m":
+        return _seconds(vector)
+    if vector.dtype.kind == "M":
+        vector = vector.astype("datetime64[us]")  # finer ones would become integers
     return _cells_of_objects(name, vector.astype(object))
 
 
@@ -307,7 +350,7 @@ def _cells_of_objects(name: str, values: npt.NDArray[Any], *, as_text: bool = Fa
         return text
     numbers = np.full(len(values), np.nan)
     try:
-        numbers[present] = found.astype(np.float64)
+        numbers[present] = np.fromiter(map(_number, found), np.float64, len(found))
     except OverflowError as error:
         raise UserError(
             f"Column {name!r} must hold finite numbers; got an integer beyond float64. "
@@ -322,8 +365,6 @@ def _check_type(name: str, cell_type: type, values: npt.NDArray[Any]) -> None:
         return
     row = next(row for row, value in enumerate(values) if type(value) is cell_type)
     found = f"{cell_type.__name__} (first at row {row})"
-    if issubclass(cell_type, _TEMPORAL):
-        raise _date_error(name, found)
     if issubclass(cell_type, complex | np.complexfloating):
         raise UserError(
             f"Complex data not supported: column {name!r} must hold real numbers; got {found}. "
@@ -334,13 +375,6 @@ def _check_type(name: str, cell_type: type, values: npt.NDArray[Any]) -> None:
             f"Column {name!r} must hold numbers or text; got {found}. "
             "Spread its content over columns of numbers or text, or leave it out."
         )
-
-
-def _date_error(name: str, found: str) -> UserError:
-    return UserError(
-        f"Column {name!r} must hold numbers or text; got dates or times: {found}. Turn it into "
-        "numbers, such as days since a date or the hour of the day, or leave it out."
-    )
 
 
 def _is_missing(value: object) -> bool:
@@ -354,7 +388,25 @@ def _is_missing_text(text: str | None) -> bool:
     return text is None or text.strip() in _MISSING_TEXTS
 
 
-def _text(value: str | SupportsFloat) -> str:
+def _number(value: Any) -> float:  # noqa: ANN401 - whatever a cell may hold
+    if isinstance(value, _DURATIONS):
+        return float(_seconds(np.array([value], dtype="timedelta64"))[0])
+    return float(value)
+
+
+def _seconds(durations: npt.NDArray[Any]) -> Floats:
+    """Return durations in seconds, NaN where missing."""
+    seconds: Floats = durations / np.timedelta64(1, "s")
+    return np.ascontiguousarray(seconds, dtype=np.float64)
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - whatever a cell may hold
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
     return str(value) if isinstance(value, str | np.bool_ | Integral) else number_text(float(value))
 
 

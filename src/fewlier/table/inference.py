@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlier.errors import CellError, UserError
+from fewlier.table.aspects import date_parts
 from fewlier.table.columns import (
     CODINGS,
     MAX_COUNT,
@@ -18,9 +19,19 @@ from fewlier.table.columns import (
     listed,
     outside_domain,
 )
-from fewlier.table.frame import Bools, Cells, Floats, Table, is_text, missing, number_text
+from fewlier.table.dates import DateForm, Moments, is_pattern
+from fewlier.table.frame import (
+    Bools,
+    Cells,
+    Floats,
+    Table,
+    check_names,
+    is_text,
+    missing,
+    number_text,
+)
 from fewlier.table.numbers import PLAIN, NumberForm
-from fewlier.table.recognition import read_texts
+from fewlier.table.recognition import Read, read_texts
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MAX_FEW_VALUES = 20
@@ -46,9 +57,9 @@ def infer_schema(
         The training rows.
     overrides : mapping of str to str, str, or None
         A mapping declares the columns it names: by a kind, which the data must bear out, by an
-        example of how its numbers are written, such as ``"1.234,5"``, or by both,
-        ``"count:1.234,5"``. One kind for all, such as ``"real"``, is the coding of every column
-        that can take it.
+        example of how its numbers are written, such as ``"1.234,5"``, by both,
+        ``"count:1.234,5"``, or by the pattern of its dates, such as ``"%d/%m/%Y"``. One kind for
+        all, such as ``"real"``, is the coding of every column that can take it.
     is_normal : array of bool, or None
         The rows that are not labelled anomalies, which say whether a column varies; None: all.
 
@@ -64,20 +75,43 @@ def infer_schema(
     if isinstance(overrides, str):
         coding = _kind_named(overrides, "Every column")
         read = read_texts(table, {}, set())
-        columns = [_recoded(n, cells, coding, normal) for n, cells in read.table.cells.items()]
+        columns = {n: _recoded(n, cells, coding, normal) for n, cells in _plain_cells(read)}
     else:
         declared = _declarations(table, overrides or {})
         declared_forms = {n: d.form for n, d in declared.items() if d.form is not None}
         texts = {n for n, d in declared.items() if d.kind is Kind.CATEGORY}
         read = read_texts(table, declared_forms, texts)
-        columns = [
-            _declared(n, cells, declared[n].kind, normal)
+        columns = {
+            n: _declared(n, cells, declared[n].kind, normal)
             if n in declared
             else _inferred(n, cells, normal)
-            for n, cells in read.table.cells.items()
-        ]
-    forms = read.forms
-    return Schema(tuple(replace(column, form=forms.get(column.name, PLAIN)) for column in columns))
+            for n, cells in _plain_cells(read)
+        }
+    found: list[Column] = []
+    for name in table.names:
+        if name in read.dates:
+            found += _read_from_dates(name, *read.dates[name], normal)
+        else:
+            found.append(replace(columns[name], form=read.forms.get(name, PLAIN)))
+    check_names([column.name for column in found], table.n_rows)
+    return Schema(tuple(found))
+
+
+def _plain_cells(read: Read) -> list[tuple[str, Cells]]:
+    """Return the columns that hold no dates."""
+    return [(name, cells) for name, cells in read.table.cells.items() if name not in read.dates]
+
+
+def _read_from_dates(source: str, form: DateForm, moments: Moments, normal: Bools) -> list[Column]:
+    """Make the columns that are read from a column of dates."""
+    columns = []
+    for part in date_parts(source, form, moments, normal):
+        cells = part.cells(moments)
+        kind = Kind.CATEGORY if is_text(cells) else Kind.REAL
+        varies = kind is Kind.REAL and not hardly_varies(cells[~missing(cells) & normal])
+        coding = Kind.REAL if varies else Kind.CATEGORY
+        columns.append(replace(_column(part.name, kind, coding, cells, normal), date=part))
+    return columns
 
 
 def takes_few_values(values: Floats) -> bool:
@@ -236,10 +270,10 @@ def _breach(coding: Kind, cells: Cells) -> str:
 
 
 class _Declaration(NamedTuple):
-    """What the user said of a column: its kind, how its numbers are written, or both."""
+    """What the user said of a column: its kind, how its numbers or dates are written, or both."""
 
     kind: Kind | None
-    form: NumberForm | None
+    form: NumberForm | DateForm | None
 
 
 def _declarations(table: Table, overrides: Mapping[str, str]) -> dict[str, _Declaration]:
@@ -253,8 +287,13 @@ def _declarations(table: Table, overrides: Mapping[str, str]) -> dict[str, _Decl
 
 
 def _declaration(name: str, said: str) -> _Declaration:
-    """Read a kind, an example of a number, or ``kind:example``."""
+    """Read a kind, an example of a number, ``kind:example``, or the pattern of a date."""
     subject = f"Column {name!r}"
+    if isinstance(said, str) and is_pattern(said):
+        try:
+            return _Declaration(None, DateForm.of_pattern(said))
+        except UserError as error:
+            raise UserError(f"{subject} is declared {said!r}. {error}") from error
     kind, colon, example = said.partition(":") if isinstance(said, str) else (said, "", "")
     if not colon and any(character.isdigit() for character in str(said)):
         kind, example = "", said

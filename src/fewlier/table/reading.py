@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -19,8 +20,9 @@ import pyarrow.parquet as pq
 
 from fewlier.atomic import PathLike
 from fewlier.errors import CellError, UserError
-from fewlier.table.columns import Column, Kind, Schema
-from fewlier.table.frame import Table, check_names
+from fewlier.table.columns import Column, Kind, Schema, as_text
+from fewlier.table.dates import DateForm
+from fewlier.table.frame import Cells, Table, check_names
 from fewlier.table.numbers import PLAIN
 from fewlier.table.text import Layout, not_utf8
 from fewlier.table.unpacking import Unpacked, first_bytes
@@ -68,22 +70,48 @@ class Batch:
     def table(self, schema: Schema) -> Table:
         """Return the columns of a schema; errors count rows from the file's first."""
         with naming(self.file, self.start):
-            known = {column.name: column for column in schema.columns}
-            found = {n: self.rows[n] for n in self.rows.column_names if n in known}
-            if self.layout is not None and self.layout.has_decimal_comma:
-                found |= {n: _pointed(texts) for n, texts in found.items() if _is_plain(known[n])}
-            return schema.match(Table.of(pa.table(found)) if found else Table({}))
+            found = self.features(schema)
+            return schema.match(Table.of(found) if found.num_columns else Table({}))
+
+    def features(self, schema: Schema) -> pa.Table:
+        """Return the columns that those of a schema are read from, as they stand in the file."""
+        known = {column.source: column for column in schema.columns}
+        found = {n: self.rows[n] for n in self.rows.column_names if n in known}
+        if self.layout is not None and self.layout.has_decimal_comma:
+            found |= {n: _pointed(texts) for n, texts in found.items() if _is_plain(known[n])}
+        return pa.table(found)
 
     def typed(self, schema: Schema) -> pa.Table:
         """Return all columns: those of the schema with their types, others as in the file."""
         if self.layout is None:
             return self.rows
         columns = {name: self.rows[name] for name in self.rows.column_names}
-        return pa.table(columns | {n: pa.array(c) for n, c in self.table(schema).cells.items()})
+        cells = self.table(schema).cells
+        for column in schema.columns:
+            if column.date is None:
+                columns[column.name] = pa.array(cells[column.name])
+            else:
+                texts = Table.of(self.rows.select([column.source])).cells[column.source]
+                columns[column.source] = _moments(column.date.form, texts)
+        return pa.table(columns)
+
+
+def _moments(form: DateForm, texts: Cells) -> pa.Array:
+    """Return dates or times as Arrow has them; null where they are missing or unread."""
+    moments, _ = form.parse(as_text(texts))
+    seconds = moments.instant if form.has_day else moments.second
+    dtype = (
+        pa.timestamp("us", "UTC" if form.is_zoned else None) if form.has_day else pa.time64("us")
+    )
+    is_missing = np.isnan(seconds)
+    return pa.array(
+        np.where(is_missing, 0, seconds * 1e6).round().astype(np.int64), mask=is_missing
+    ).cast(dtype)
 
 
 def _is_plain(column: Column) -> bool:
-    return column.kind is not Kind.CATEGORY and column.form == PLAIN
+    is_number = column.kind is not Kind.CATEGORY and column.date is None
+    return is_number and column.form == PLAIN
 
 
 def _pointed(texts: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,60 +1,103 @@
-"""What the text columns of a training table hold: numbers in some form, or categories."""
+"""What the text columns of a training table hold: dates or numbers in some form, or categories."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from fewlier.errors import CellError, UserError
-from fewlier.table.columns import read_numbers
-from fewlier.table.frame import Cells, Floats, Table, is_text, missing
+from fewlier.table import dates
+from fewlier.table.columns import as_text, first_unread, read_numbers
+from fewlier.table.dates import DateForm, Moments, iso_form
+from fewlier.table.frame import Cells, Floats, Table, Unread, is_text, missing
 from fewlier.table.numbers import MOSTLY, NumberForm, Recognised, recognise
 
 
 class Read(NamedTuple):
-    """A table whose text columns are numbers where they hold some, and the forms of these."""
+    """A table whose text columns are numbers where they hold some, and the forms of these.
+
+    `dates` has the form and the moments of columns of dates or times, whose cells stay text.
+    """
 
     table: Table
     forms: dict[str, NumberForm]
+    dates: dict[str, tuple[DateForm, Moments]]
 
 
-def read_texts(table: Table, declared: Mapping[str, NumberForm], as_texts: set[str]) -> Read:
+def read_texts(
+    table: Table, declared: Mapping[str, NumberForm | DateForm], as_texts: set[str]
+) -> Read:
     """Read the text columns of a training table as what they hold.
 
     Parameters
     ----------
     table : Table
         The training rows.
-    declared : mapping of str to NumberForm
-        How the numbers of some columns are written.
+    declared : mapping of str to NumberForm or DateForm
+        How the numbers or dates of some columns are written.
     as_texts : set of str
         Columns that hold categories, whatever they look like.
 
     Raises
     ------
     UserError
-        For columns whose numbers may be read in two ways.
+        For columns whose numbers or dates may be read in two ways.
     """
+    days = {name: form for name, form in declared.items() if isinstance(form, DateForm)}
+    numeric = {name: form for name, form in declared.items() if isinstance(form, NumberForm)}
     kept = as_texts | table.categorical
     texts = {n: cells for n, cells in table.cells.items() if is_text(cells) and n not in kept}
+    days |= _date_forms({n: cells for n, cells in texts.items() if n not in declared})
+    texts = {name: cells for name, cells in texts.items() if name not in days}
     found = {name: recognise(cells) for name, cells in texts.items() if name not in declared}
-    forms = dict(declared) | _settled(found)
+    forms = numeric | _settled(found)
     numbers = {name: _numbers(name, texts[name], forms[name]) for name in texts if name in forms}
-    return Read(Table(table.cells | numbers, table.categorical), forms)
+    typed = {n: iso_form(table.cells[n]) for n in days if n in table.temporal}
+    days |= {name: form for name, form in typed.items() if form is not None}
+    moments = {n: (form, _moments(n, table.cells[n], form)) for n, form in days.items()}
+    return Read(replace(table, cells=table.cells | numbers), forms, moments)
+
+
+def _date_forms(texts: Mapping[str, Cells]) -> dict[str, DateForm]:
+    """Return the forms of columns that hold dates or times."""
+    forms: dict[str, DateForm] = {}
+    for name, cells in texts.items():
+        found = dates.recognise(cells)
+        if found is not None and found.other is not None:
+            raise UserError(
+                f"Column {name!r} must say which day {found.example!r} is: nowhere does it have a "
+                f"day above 12. Declare its form: --column '{name}={found.form}' or --column "
+                f"'{name}={found.other}'."
+            )
+        forms |= {name: found.form} if found is not None else {}
+    return forms
+
+
+def _moments(name: str, cells: Cells, form: DateForm) -> Moments:
+    """Read dates in a form; if it was declared, too many cells may be in another."""
+    texts = as_text(cells)
+    moments, is_unread = form.parse(texts)
+    _check_few(name, f"dates written as {form}", first_unread(texts, is_unread), texts)
+    return moments
 
 
 def _numbers(name: str, cells: Cells, form: NumberForm) -> Floats:
     """Read numbers in a form; if it was declared, too many cells may be in another."""
     numbers, unread = read_numbers(name, cells, form)
+    _check_few(name, f"numbers written like {form}", unread, cells)
+    return numbers
+
+
+def _check_few(name: str, what: str, unread: Unread | None, cells: Cells) -> None:
     n_texts = np.count_nonzero(~missing(cells))
     if unread is not None and unread.n > (1 - MOSTLY) * n_texts:
         raise CellError(
-            f"Column {name!r} must hold numbers written like {form}; got {unread.n} texts of "
-            f"{n_texts} that are not, such as {unread.text!r}",
+            f"Column {name!r} must hold {what}; got {unread.n} texts of {n_texts} that are not, "
+            f"such as {unread.text!r}",
             unread.row,
             "Declare another form, or 'category', or correct them.",
         )
-    return numbers
 
 
 def _settled(found: dict[str, Recognised | None]) -> dict[str, NumberForm]:

@@ -1,0 +1,168 @@
+"""What a model reads of dates: `DatePart`, one column made from a column of dates."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, final
+
+import numpy as np
+
+from fewlier.errors import FormatError
+from fewlier.table.dates import DateForm, Moments
+from fewlier.table.frame import Bools, Cells, Floats
+
+DAY, HOUR = 86_400.0, 3600.0
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# In a shorter time a weekday comes round once, and says no more than the date.
+_LEAST_SPAN = 14 * DAY
+# At the very end of the range a row has neighbours on one side only, and rows to come would score
+# higher than others; this share of the rows at either end is read as one moment.
+_EARLY = 0.1
+# What `datetime` can write: the years 1 to 9999.
+_FIRST, _LAST = -62_135_596_800.0, 253_402_300_799.0
+
+
+class Aspect(StrEnum):
+    """What is read of a date."""
+
+    DATE = "date"
+    TIME = "time of day"
+    WEEKDAY = "weekday"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """One column that is read from a column of dates.
+
+    =========  ======================================================================
+    aspect     cells
+    =========  ======================================================================
+    DATE       days since `start`; before `start` as `start`, after `end` as `end`
+    TIME       hours since `start`, by the clock that the cell was written by
+    WEEKDAY    the name of the day, by that calendar
+    =========  ======================================================================
+
+    Rows to come are later than all rows of training, and that is nothing odd: they are read as the
+    last tenth of these are, and only `drift` says that time has passed. Hours go round: they are
+    counted from the middle of the longest pause of training, so that what is close by the clock is
+    close in hours, unless the pause lies between.
+
+    Parameters
+    ----------
+    source : str
+        The column of dates.
+    form : DateForm
+        How they are written.
+    aspect : Aspect
+        What is read of them.
+    start, end : float
+        DATE: the moments, in seconds since 1970, before and after which a tenth of the training
+        rows lie. TIME: the second of the day that hours are counted from, twice. WEEKDAY: 0.
+    """
+
+    source: str
+    form: DateForm
+    aspect: Aspect
+    start: float = 0.0
+    end: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The name of the column that it makes."""
+        return f"{self.source} ({self.aspect.value})"
+
+    def cells(self, moments: Moments) -> Cells:
+        """Return the column, missing where the moment is."""
+        match self.aspect:
+            case Aspect.DATE:
+                inside: Floats = np.clip(moments.instant, self.start, self.end)
+                return (inside - self.start) / DAY
+            case Aspect.TIME:
+                hours: Floats = np.mod(moments.second - self.start, DAY) / HOUR
+                return hours
+        names = (None if day != day else WEEKDAYS[int(day)] for day in moments.weekday.tolist())
+        return np.fromiter(names, dtype=object, count=len(moments.weekday))
+
+    def written(self, texts: Cells, moments: Moments) -> Cells:
+        """Return the cells as they were written, with the weekday if it is about that."""
+        if self.aspect is not Aspect.WEEKDAY:
+            return texts
+        days = zip(texts, self.cells(moments), strict=True)
+        shown = (text if day is None else f"{text} ({day})" for text, day in days)
+        return np.fromiter(shown, dtype=object, count=len(texts))
+
+    def decode(self, cells: Floats) -> Floats:
+        """Return numbers of the column as hours of the day, or as seconds since 1970; NaN stays."""
+        if self.aspect is Aspect.TIME:
+            clock: Floats = np.mod(np.clip(cells, 0, 24 - 1e-9) + self.start / HOUR, 24)
+            return clock
+        moments: Floats = np.clip(self.start + cells * DAY, self.start, self.end)
+        return moments
+
+    def text(self, cell: float) -> str:
+        """Return a number of the column in words."""
+        return in_words(self.aspect, float(self.decode(np.array([cell]))[0]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields as JSON values."""
+        return asdict(self) | {"form": self.form.to_json(), "aspect": self.aspect.value}
+
+    @classmethod
+    def from_json(cls, record: object) -> DatePart:
+        """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
+        if isinstance(record, dict) and set(record) == set(cls.__slots__):
+            source, form, aspect, *ends = (record[name] for name in cls.__slots__)
+            are_floats = all(isinstance(end, float) for end in ends)
+            if isinstance(source, str) and aspect in list(Aspect) and are_floats:
+                part = cls(source, DateForm.from_json(form), Aspect(aspect), *ends)
+                if part._is_possible():
+                    return part
+        raise FormatError(f"What is read of a date must be one of its aspects; got {record!r}.")
+
+    def _is_possible(self) -> bool:
+        if self.aspect is Aspect.DATE:
+            return self.form.has_day and _FIRST <= self.start <= self.end <= _LAST
+        has_seam = self.aspect is Aspect.TIME and 0 <= self.start < DAY
+        return self.start == self.end and (has_seam or self.start == 0)
+
+
+def in_words(aspect: Aspect, number: float, *, with_time: bool = False) -> str:
+    """Write an hour of the day as 08:30, and seconds since 1970 as a date, with time if asked."""
+    if aspect is Aspect.TIME:
+        minutes = round(number * 60) % (24 * 60)
+        return f"{minutes // 60:02d}:{minutes % 60:02d}"
+    moment = datetime.fromtimestamp(min(max(number, _FIRST), _LAST), UTC)
+    return moment.strftime("%Y-%m-%d %H:%M" if with_time else "%Y-%m-%d")
+
+
+def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> list[DatePart]:
+    """Return what can be read of a column of dates, by its moments on the training rows.
+
+    The time of day, unless it is always midnight; the weekday, if there are two weeks of dates;
+    the date, if it is not of a time alone. `normal` are the rows that are not labelled anomalies.
+    """
+    parts = []
+    known = moments.instant[~np.isnan(moments.instant)]
+    if form.has_day:
+        usual = moments.instant[normal & ~np.isnan(moments.instant)]
+        ends = np.quantile(usual if len(usual) else [0.0], (_EARLY, 1 - _EARLY)).tolist()
+        parts.append(DatePart(source, form, Aspect.DATE, *ends))
+    if np.nan_to_num(moments.second).any() or not form.has_day:
+        start = _longest_pause(moments.second[normal & ~np.isnan(moments.second)])
+        parts.append(DatePart(source, form, Aspect.TIME, start, start))
+    if len(known) and known.max() - known.min() >= _LEAST_SPAN:
+        parts.append(DatePart(source, form, Aspect.WEEKDAY))
+    return parts
+
+
+def _longest_pause(seconds: Floats) -> float:
+    """Return the middle of the longest time of the day, across midnight too, without any."""
+    if not len(seconds):
+        return 0.0
+    found = np.unique(seconds)
+    pauses = np.diff(found, append=found[0] + DAY)
+    longest = int(np.argmax(pauses))
+    return float(np.floor((found[longest] + pauses[longest] / 2) % DAY))

@@ -1,0 +1,289 @@
+"""Dates and times as people write them: `DateForm`, and how the form of a column is recognised."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from itertools import islice
+from typing import NamedTuple, final
+
+import numpy as np
+
+from fewlier.errors import FormatError, UserError
+from fewlier.table.frame import Bools, Cells, Floats, missing
+
+ISO = "ISO 8601"
+ISO_ZONED = "ISO 8601 with zone"
+ISO_TIME = "ISO 8601 time"
+"""Forms that programs write, read by the standard library: with or without seconds or fraction."""
+
+# From this share on, a column is one of dates with slips in it.
+_MOSTLY = 0.9
+# Distinct texts that forms are guessed from, and that sort out guesses before all are read.
+_N_GUESSED, _N_SAMPLED = 10, 500
+_MAX_PATTERN = 64
+
+_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_ISO_SHAPES = {
+    ISO: re.compile(rf"{_DAY}(?:[T ]{_CLOCK})?"),
+    ISO_ZONED: re.compile(rf"{_DAY}[T ]{_CLOCK} ?{_ZONE}"),
+    ISO_TIME: re.compile(_CLOCK),
+}
+_DIRECTIVES = "YymbBdaAHIMSfpz"
+_DIRECTIVE = re.compile(r"%(.)")
+# A text is cut into these, from left to right, to guess the pattern that it is written in.
+_PARTS = re.compile(
+    r"(?P<clock>[0-9]{1,2}:[0-9]{2})(?P<second>:[0-9]{2})?(?P<fraction>\.[0-9]{1,6})?"
+    r"(?P<half> ?[AaPp][Mm])?(?P<zone> ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?"
+    r"|(?P<year>(?<![0-9])[0-9]{4}(?![0-9]))|(?P<two>(?<![0-9])[0-9]{1,2}(?![0-9]))"
+    r"|(?P<word>[^\W\d_]+)|(?P<mark>[^\w%]+)"
+)
+_NUMERIC = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
+_SHORT_YEAR = re.compile(r"[0-9]{2}([./])[0-9]{2}\1[0-9]{2}(?![0-9])")
+_ORDERS = ("%d", "%m"), ("%m", "%d")
+
+
+class Moments(NamedTuple):
+    """When n cells are, each of shape (n,): NaN where a cell is missing or says nothing of it.
+
+    `instant` is in seconds since 1970, in UTC where cells have a zone; `second` and `weekday`, from
+    Monday on, are those of the clock and calendar that the cell was written by.
+    """
+
+    instant: Floats
+    second: Floats
+    weekday: Floats
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DateForm:
+    """How the dates, or times of day, of one column are written.
+
+    Parameters
+    ----------
+    pattern : str
+        As `datetime.strptime` reads it, such as ``%d/%m/%Y %H:%M``, or one of the ISO forms.
+
+    Examples
+    --------
+    >>> moments, unread = DateForm("%d/%m/%Y").parse(np.array(["03/04/2026", "?"], dtype=object))
+    >>> moments.weekday, unread
+    (array([ 4., nan]), array([False,  True]))
+    """
+
+    pattern: str
+
+    def __str__(self) -> str:
+        """Return the pattern."""
+        return self.pattern
+
+    @classmethod
+    def of_pattern(cls, pattern: str) -> DateForm:
+        """Return the form that a user declares; a `UserError` if it is none."""
+        form = cls(pattern)
+        if not form._is_possible():
+            raise UserError(
+                "A form of dates must be a pattern with day, month and year, or hour and minute, "
+                f"such as %d/%m/%Y or %Y-%m-%d %H:%M; got {pattern!r}."
+            )
+        return form
+
+    @property
+    def is_zoned(self) -> bool:
+        """Whether cells say by which zone their clock goes."""
+        return self.pattern == ISO_ZONED or "%z" in self.pattern
+
+    @property
+    def has_day(self) -> bool:
+        """Whether cells are dates, and not times of any day."""
+        return self.pattern in (ISO, ISO_ZONED) or "%d" in self.pattern
+
+    def parse(self, cells: Cells) -> tuple[Moments, Bools]:
+        """Read text as moments, and mark the cells that are neither missing nor in this form.
+
+        Parameters
+        ----------
+        cells : array of object, shape (n,)
+            Text, None where missing.
+        """
+        found = {text: self._moment(text) for text in set(cells) - {None}}
+        nothing = (np.nan, np.nan, np.nan)
+        rows = [nothing if text is None else found[text] or nothing for text in cells]
+        values = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+        moments = Moments(*(np.ascontiguousarray(part) for part in values))
+        return moments, ~missing(cells) & np.isnan(moments.second)
+
+    def reads(self, text: str) -> bool:
+        """Whether a text is in this form."""
+        return self._moment(text) is not None
+
+    def to_json(self) -> str:
+        """Return the pattern."""
+        return self.pattern
+
+    @classmethod
+    def from_json(cls, record: object) -> DateForm:
+        """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
+        if not isinstance(record, str) or not cls(record)._is_possible():
+            raise FormatError(f"A form of dates must be a pattern of theirs; got {record!r}.")
+        return cls(record)
+
+    @property
+    def _directives(self) -> list[str]:
+        return [f"%{letter}" for letter in _DIRECTIVE.findall(self.pattern)]
+
+    def _is_possible(self) -> bool:
+        if self.pattern in _ISO_SHAPES:
+            return True
+        found = [directive[1] for directive in self._directives]
+        is_short = len(self.pattern) <= _MAX_PATTERN and self.pattern.count("%") == len(found)
+        is_known = set(found) <= set(_DIRECTIVES) and len(set(found)) == len(found)
+        has_clock = bool({"H", "I"} & set(found)) and "M" in found
+        calendar = {"Y", "y", "m", "b", "B", "d", "a", "A"} & set(found)
+        has_day = "d" in calendar and bool({"Y", "y"} & calendar) and bool({*"mbB"} & calendar)
+        return is_short and is_known and (has_day or (has_clock and not calendar))
+
+    def _moment(self, text: str) -> tuple[float, float, float] | None:
+        """Read one text; None if it is in another form."""
+        try:
+            found = self._read(text.strip())
+        except (ValueError, OverflowError):
+            return None
+        if found is None:
+            return None
+        clock = found.timetz() if isinstance(found, datetime) else found
+        second = clock.hour * 3600 + clock.minute * 60 + clock.second + clock.microsecond / 1e6
+        if not isinstance(found, datetime):
+            return np.nan, second, np.nan
+        instant = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        return instant, second, float(found.weekday())
+
+    def _read(self, text: str) -> datetime | time | None:
+        shape = _ISO_SHAPES.get(self.pattern)
+        if shape is None:
+            found = datetime.strptime(text, self.pattern)
+            return found if self.has_day else found.timetz()
+        if not shape.fullmatch(text):
+            return None
+        if self.pattern == ISO_TIME:
+            return time.fromisoformat(text)
+        return datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
+
+
+def iso_form(cells: Cells) -> DateForm | None:
+    """Return the form of dates that are written as a DataFrame's types are; None without any."""
+    first = next((text for text in cells if text is not None), "")
+    return next((form for form in map(DateForm, _ISO_SHAPES) if form.reads(first)), None)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text is meant as the pattern of a date."""
+    return re.search("%[A-Za-z]", text) is not None
+
+
+class Recognised(NamedTuple):
+    """The form of a column, and one that reads as many of its cells, `example` as another day."""
+
+    form: DateForm
+    other: DateForm | None
+    example: str
+
+
+def recognise(cells: Cells) -> Recognised | None:
+    """Return the form in which nearly all cells of a text column are dates or times, or None.
+
+    ``03/04/2026`` is the third of April or the fourth of March; where no cell of the column has a
+    number above 12 in either place, both forms are returned.
+    """
+    counts = Counter(text.strip() for text in cells[~missing(cells)])
+    forms = _guesses(list(islice(counts, _N_GUESSED)))
+    if not forms:
+        return None
+    every = max(1, len(counts) // _N_SAMPLED)
+    sample = Counter({text: counts[text] for text in islice(counts, 0, None, every)})
+    likely = [form for form in forms if _share(form, sample) >= _MOSTLY]
+    shares = {form: _share(form, counts) for form in likely}
+    best = [form for form in likely if shares[form] == max(shares.values())]
+    if not best or shares[best[0]] < _MOSTLY:
+        return None
+    for other in best[1:]:
+        for text in counts:
+            if other._moment(text) != best[0]._moment(text):
+                return Recognised(best[0], other, text)
+    return Recognised(best[0], None, "")
+
+
+def _share(form: DateForm, counts: Counter[str]) -> float:
+    return sum(n for text, n in counts.items() if form.reads(text)) / counts.total()
+
+
+def _guesses(texts: list[str]) -> list[DateForm]:
+    """Return the forms that some of the texts may be written in."""
+    patterns = dict.fromkeys(pattern for text in texts for pattern in _patterns(text))
+    return [form for form in map(DateForm, patterns) if any(map(form.reads, texts))]
+
+
+def _patterns(text: str) -> list[str]:
+    """Return the patterns that a text may be written in, by its shape."""
+    iso = [name for name, shape in _ISO_SHAPES.items() if shape.fullmatch(text)]
+    if iso or len(text) > _MAX_PATTERN or not any(map(str.isdigit, text)):
+        return iso
+    days = [""]
+    if (numeric := _NUMERIC.match(text)) is not None:
+        days, text = _numeric_days(numeric), text[numeric.end() :]
+    found = (_pattern_of(text, day, month) for day in days for month in ("%b", "%B"))
+    return [pattern for pattern in found if DateForm(pattern)._is_possible()]
+
+
+def _numeric_days(match: re.Match[str]) -> list[str]:
+    """Return the patterns of a date in figures, such as 3/4/2026."""
+    mark, parts = match[1], match[0].split(match[1])
+    if len(parts[0]) == 4:
+        return [mark.join(("%Y", "%m", "%d"))]
+    is_short = _SHORT_YEAR.fullmatch(match[0]) is not None
+    if len(parts[2]) != 4 and not is_short:
+        return []
+    year = "%y" if is_short else "%Y"
+    return [mark.join((*order, year)) for order in _ORDERS]
+
+
+def _pattern_of(text: str, start: str, month: str) -> str:
+    """Return a pattern that goes on with what follows a date in figures, or with a date in words.
+
+    It is not possible where something in the text has no place in a date.
+    """
+    pattern, place = start, 0
+    for part in _PARTS.finditer(text):
+        if part.start() != place:
+            break
+        place = part.end()
+        pattern += _directives_of(part, "%y" if "%d" in pattern else "%d", month)
+    return pattern if place == len(text) else ""
+
+
+def _directives_of(part: re.Match[str], two: str, month: str) -> str:
+    """Return the pattern of one part of a date, of which a number of two digits is `two`."""
+    if part["clock"]:
+        half = part["half"] or ""
+        fields = (
+            *("%I:%M" if half else "%H:%M", ":%S" if part["second"] else ""),
+            *(".%f" if part["fraction"] else "", f"{half[:-2]}%p" if half else ""),
+            f"{part['zone'][: part['zone'].startswith(' ')]}%z" if part["zone"] else "",
+        )
+        return "".join(fields)
+    if part["word"]:
+        return next((name for name in (month, "%a", "%A") if _is_name(part["word"], name)), "%?")
+    return "%Y" if part["year"] else two if part["two"] else part["mark"]
+
+
+def _is_name(word: str, directive: str) -> bool:
+    try:
+        datetime.strptime(word, directive)
+    except ValueError:
+        return False
+    return True

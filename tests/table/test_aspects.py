@@ -1,0 +1,232 @@
+"""What is read of dates: elapsed time, time of day and weekday, as far as the data have them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from fewlier.errors import CellError, FormatError, UserError
+from fewlier.table import Column, Kind, Schema, Table, infer_schema
+from fewlier.table.aspects import Aspect, DatePart, in_words
+from fewlier.table.dates import ISO, ISO_TIME, DateForm, Moments
+
+DAYS = pd.date_range("2026-01-05", periods=60, freq="D")
+EVERY_7_HOURS = pd.date_range("2026-01-05 08:00", periods=200, freq="7h")
+
+
+def schema_of(dates, **options):
+    return infer_schema(Table.of(pd.DataFrame({"when": dates})), **options)
+
+
+def aspects_of(dates):
+    schema = schema_of(dates)
+    assert schema.sources == ("when",)
+    return [column.name for column in schema.columns]
+
+
+def test_a_date_is_read_as_far_as_the_data_have_it():
+    assert aspects_of(EVERY_7_HOURS) == ["when (date)", "when (time of day)", "when (weekday)"]
+    assert aspects_of(DAYS) == ["when (date)", "when (weekday)"]
+    assert aspects_of(DAYS[:14]) == ["when (date)"]
+    assert aspects_of(["08:00", "09:30"] * 10) == ["when (time of day)"]
+
+
+def test_dates_stand_where_their_column_stood():
+    frame = pd.DataFrame({"a": range(60), "when": DAYS.strftime("%d.%m.%Y"), "b": range(60)})
+    schema = infer_schema(Table.of(frame))
+    assert schema.names == ("a", "when (date)", "when (weekday)", "b")
+    assert schema.sources == ("a", "when", "b")
+    matched = schema.match(Table.of(frame[["b", "when", "a"]]))
+    assert matched.names == schema.names
+    assert matched.cells["when (weekday)"][:2].tolist() == ["Monday", "Tuesday"]
+    assert matched.written["when (weekday)"][0] == "05.01.2026 (Monday)"
+    assert matched.written["when (date)"][0] == "05.01.2026"
+    assert Schema.from_json(schema.to_json()) == schema
+
+
+def test_days_are_counted_within_the_middle_of_training():
+    """The first and last tenth of the rows are one moment each, and so is all beyond."""
+    schema = schema_of(pd.date_range("2026-01-01", periods=101, freq="D"))
+    later = ["1990-01-01", "2026-01-01", "2026-01-11", "2026-02-20", "2026-04-01", "2050-01-01"]
+    days = schema.match(Table.of(pd.DataFrame({"when": later}))).cells["when (date)"]
+    assert days.tolist() == [0, 0, 0, 40, 80, 80]
+
+
+def test_hours_are_counted_from_the_longest_pause_so_that_midnight_is_no_seam():
+    nights = pd.date_range("2026-01-05 22:00", periods=9, freq="h").strftime("%H:%M")
+    schema = schema_of(list(nights) * 5)
+    hours = schema.match(Table.of(pd.DataFrame({"when": ["23:30", "00:30"]}))).cells
+    first, second = hours["when (time of day)"]
+    assert second - first == 1
+    part = schema.columns[0].date
+    assert part.text(first) == "23:30"
+    assert [in_words(Aspect.TIME, hour) for hour in part.decode(np.array([-3.0, 30.0]))] == [
+        "14:00",  # the pause is from 06:00 to 22:00
+        "14:00",
+    ]
+
+
+def test_a_time_that_never_varies_is_a_constant():
+    column = schema_of(DAYS + pd.Timedelta("2h")).columns[1]
+    assert (column.kind, column.coding, len(column.levels)) == (Kind.REAL, Kind.CATEGORY, 1)
+    assert column.date.text(float(column.levels[0])) == "02:00"
+
+
+TIMES = {
+    "date": [pd.Timestamp(day).date() for day in ("2026-01-05", "2026-02-06")],
+    "datetime": [pd.Timestamp(t) for t in ("2026-01-05 08:00", "2026-02-06 09:30:15.5")],
+    "zoned": list(
+        pd.to_datetime(["2026-01-05 08:00", "2026-02-06 09:30"]).tz_localize("Asia/Tokyo")
+    ),
+    "time": [pd.Timestamp(t).time() for t in ("08:00", "09:30:15.5")],
+}
+LIBRARIES = {
+    "pandas objects": lambda cells: pd.DataFrame({"when": pd.Series(cells, dtype=object)}),
+    "pandas": lambda cells: pd.DataFrame({"when": cells}),
+    "polars": lambda cells: pl.DataFrame({"when": [_plain(cell) for cell in cells]}),
+    "pyarrow": lambda cells: pa.table({"when": [_plain(cell) for cell in cells]}),
+}
+
+
+def _plain(cell):
+    return cell.to_pydatetime() if isinstance(cell, pd.Timestamp) else cell
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", TIMES)
+def test_native_types_are_read_as_their_iso_text(kind, library):
+    cells = [*TIMES[kind], None] * 10
+    table = Table.of(LIBRARIES[library](cells))
+    texts = [None if cell is None else str(cell) for cell in cells]
+    assert table.temporal == {"when"}
+    schema = infer_schema(table)
+    as_text = Table.of(pd.DataFrame({"when": texts}))
+    assert infer_schema(as_text) == schema
+    for name, found in schema.match(table).cells.items():
+        np.testing.assert_array_equal(found, schema.match(as_text).cells[name], err_msg=name)
+
+
+def test_arrays_of_dates_are_read_too():
+    array = np.array([["2026-01-05T08:00"], ["2026-02-06T09:30"], ["NaT"]], "datetime64[ns]")
+    table = Table.of(array)
+    assert table.cells["x0"].tolist() == ["2026-01-05 08:00:00", "2026-02-06 09:30:00", None]
+    assert table.temporal == {"x0"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pd.DataFrame({"x0": pd.to_timedelta(["90s", None, "-1h"])}),
+        pl.DataFrame({"x0": pd.to_timedelta(["90s", None, "-1h"])}),
+        pa.table({"x0": pa.array([90, None, -3600], pa.duration("s"))}),
+        np.array([[90], ["NaT"], [-3600]], "timedelta64[s]"),
+        [[pd.Timedelta("90s").to_pytimedelta()], [None], [np.timedelta64(-1, "h")]],
+    ],
+    ids=["pandas", "polars", "pyarrow", "array", "objects"],
+)
+def test_durations_are_seconds(data):
+    np.testing.assert_array_equal(Table.of(data).cells["x0"], [90, np.nan, -3600])
+
+
+def test_native_dates_need_not_be_in_the_form_of_a_text_column():
+    schema = schema_of(EVERY_7_HOURS.strftime("%d/%m/%Y %H:%M"))
+    as_text = schema.match(Table.of(pd.DataFrame({"when": ["24/03/2026 15:07"]})))
+    typed = schema.match(Table.of(pd.DataFrame({"when": pd.to_datetime(["2026-03-24 15:07"])})))
+    for name, cells in as_text.cells.items():
+        np.testing.assert_array_equal(cells, typed.cells[name], err_msg=name)
+    assert not typed.unread
+
+
+def test_a_cell_in_another_form_is_missing_counted_and_named():
+    schema = schema_of(EVERY_7_HOURS.strftime("%d/%m/%Y %H:%M"))
+    cells = ["24/03/2026 15:07", "2026-03-24 15:07", None, "24.03.2026"]
+    matched = schema.match(Table.of(pd.DataFrame({"when": cells})))
+    assert matched.unread == {"when": (2, 1, "2026-03-24 15:07")}
+    assert np.isnan(matched.cells["when (date)"]).tolist() == [False, True, True, True]
+    assert matched.written["when (date)"].tolist() == cells
+
+
+def test_a_column_that_is_all_in_another_form_is_an_error():
+    schema = schema_of(EVERY_7_HOURS.strftime("%d/%m/%Y %H:%M"))
+    other = Table.of(pd.DataFrame({"when": EVERY_7_HOURS.strftime("%m-%d-%Y")}))
+    with pytest.raises(
+        CellError, match=r"'when' must hold dates written as %d/%m/%Y %H:%M; got 200"
+    ):
+        schema.match(other)
+
+
+AMBIGUOUS = ["03/04/2026", "05/06/2026", "07/08/2026"]
+
+
+def test_an_ambiguous_column_is_refused_and_can_be_declared():
+    advice = (
+        r"Column 'when' must say which day '03/04/2026' is.*'when=%d/%m/%Y' or .*'when=%m/%d/%Y'"
+    )
+    with pytest.raises(UserError, match=advice):
+        schema_of(AMBIGUOUS)
+    schema = schema_of(AMBIGUOUS, overrides={"when": "%m/%d/%Y"})
+    assert schema.columns[0].date.form == DateForm("%m/%d/%Y")
+    assert schema.match(Table.of(pd.DataFrame({"when": ["05/07/2026"]}))).written
+
+
+def test_digits_can_be_declared_dates_and_dates_categories():
+    numbers = [20260105 + day for day in range(20)]
+    assert schema_of(numbers, overrides={"when": "%Y%m%d"}).names == (
+        "when (date)",
+        "when (weekday)",
+    )
+    column = schema_of(DAYS.strftime("%Y-%m-%d"), overrides={"when": "category"}).columns[0]
+    assert (column.name, column.coding, column.date) == ("when", Kind.CATEGORY, None)
+
+
+def test_a_declared_form_is_checked_against_the_data():
+    with pytest.raises(CellError, match=r"must hold dates written as %d/%m/%Y; got 60 texts of 60"):
+        schema_of(DAYS.strftime("%Y-%m-%d"), overrides={"when": "%d/%m/%Y"})
+    with pytest.raises(UserError, match=r"Column 'when' is declared '%q'. A form of dates must"):
+        schema_of(DAYS, overrides={"when": "%q"})
+
+
+def test_two_columns_of_one_name_are_refused():
+    frame = pd.DataFrame({"when": DAYS, "when (date)": 1.0})
+    with pytest.raises(UserError, match=r"unique; got 'when \(date\)' 2 times"):
+        infer_schema(Table.of(frame))
+
+
+RECORD = DatePart("when", DateForm(ISO), Aspect.DATE, 0.0, 1.0).to_json()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"form": "%d"},
+        {"aspect": "month"},
+        {"start": 2.0},
+        {"end": 1e12},
+        {"start": 0},
+        {"source": 3},
+        {"more": 1},
+        {"form": ISO_TIME},
+        {"aspect": "time of day"},
+        {"aspect": "weekday"},
+    ],
+)
+def test_nonsense_is_refused_in_a_file(change):
+    assert DatePart.from_json(RECORD).to_json() == RECORD
+    with pytest.raises(FormatError):
+        DatePart.from_json(RECORD | change)
+
+
+def test_a_file_cannot_read_a_weekday_as_a_number():
+    column = Column("when (date)", Kind.REAL, Kind.REAL, date=DatePart.from_json(RECORD))
+    weekday = RECORD | {"aspect": "weekday", "end": 0.0}
+    assert Column.from_json(column.to_json()) == column
+    with pytest.raises(FormatError, match=r"'when \(date\)' is read from dates as what it cannot"):
+        Column.from_json(column.to_json() | {"date": weekday})
+
+
+def test_a_moment_that_is_missing_gives_missing_cells():
+    nothing = Moments(*(np.array([np.nan]) for _ in range(3)))
+    for aspect in (Aspect.DATE, Aspect.TIME):
+        assert np.isnan(DatePart("when", DateForm(ISO), aspect).cells(nothing)).all()
+    assert DatePart("when", DateForm(ISO), Aspect.WEEKDAY).cells(nothing).tolist() == [None]
