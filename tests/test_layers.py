@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,17 @@ def test_tables_and_commands_start_without_torch():
     code += "\nsys.exit('torch was imported' if 'torch' in sys.modules else 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_shape_is_checked_when_tests_run():
+    options = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text("utf-8"))["tool"][
+        "pytest"
+    ]
+    (packages,) = [o for o in options["ini_options"]["addopts"] if o.startswith("--jaxtyping")]
+    checked = packages.partition("=")[2].split(",")
+    for path in MODULES:
+        if any(name.startswith("jaxtyping") for name in imported(path)):
+            assert module_name(path).startswith(tuple(checked)), f"add {module_name(path)}"
 
 
 @each_module
