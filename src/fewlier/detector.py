@@ -64,6 +64,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     conditionals : mapping of str to str, or None
         Distributions other than a kind's own: "gaussian_mixture", "bernoulli", "poisson",
         "gamma" or "categorical", by column name or by kind, e.g. {"count": "gaussian_mixture"}.
+        "flow" puts its own in the place of mixtures of Gaussians.
     density : {"made", "vae", "flow", "autoencoder"}
         The model of normal rows. "made" factorises p(x) over the columns and is exact; "vae" sees
         a row through a latent code and has a bound of log p(x); "flow" maps real columns to a

@@ -17,6 +17,7 @@ from fewlier.densities.base import FLOWS, Architecture
 from fewlier.errors import UserError
 from fewlier.fitting import Recipe
 from fewlier.table import Kind, Schema, Table, infer_schema
+from fewlier.table.columns import USUAL
 from fewlier.table.frame import Bools
 from fewlier.training import Settings
 
@@ -102,14 +103,24 @@ def read_schema(
         _check("conditionals", key, key in known, "named by columns or kinds")
         choices = f"one of {sorted(CONDITIONALS)}"
         _check(f"conditionals[{key!r}]", name, name in CONDITIONALS, choices)
-    codings = {}
-    for column in schema.columns:
-        chosen = conditionals.get(column.name) or conditionals.get(column.kind.value)
-        codings[column.name] = CONDITIONALS[chosen].coding if chosen else column.coding
-    declared = {name: coding.value for name, coding in codings.items()}
+    chosen = [conditionals.get(c.name) or conditionals.get(c.kind.value) for c in schema.columns]
+    declared = {
+        column.name: (CONDITIONALS[name].coding if name else column.coding).value
+        for column, name in zip(schema.columns, chosen, strict=True)
+    }
     recoded = infer_schema(schema.match(table), declared, is_normal).columns
-    pairs = zip(recoded, schema.columns, strict=True)
-    return Schema(tuple(replace(c, form=found.form, date=found.date) for c, found in pairs))
+    return Schema(
+        tuple(
+            replace(c, form=found.form, date=found.date, conditional=_unusual(name))
+            for c, found, name in zip(recoded, schema.columns, chosen, strict=True)
+        )
+    )
+
+
+def _unusual(conditional: str | None) -> str | None:
+    """Return the name of a conditional, or None where it is the usual one of its coding."""
+    is_usual = conditional is None or conditional == USUAL[CONDITIONALS[conditional].coding]
+    return None if is_usual else conditional
 
 
 def read_seed(random_state: int | np.random.RandomState | None) -> int:

@@ -22,7 +22,8 @@ from fewlier.archive import (
 )
 from fewlier.atomic import PathLike
 from fewlier.calibration import Calibration
-from fewlier.conditionals.joint import Anchors
+from fewlier.conditionals import CONDITIONALS
+from fewlier.conditionals.joint import Anchors, n_value_parameters
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density
 from fewlier.drift import Reference
@@ -134,6 +135,7 @@ def load_model(
         manifest = manifest_of(archive)
         encoder = Encoder.from_json(manifest["encoder"])
         require(manifest["density"]["name"] in DENSITIES, "its density is unknown.")
+        _check_conditionals(encoder)
         require(
             _least_bytes(manifest, encoder) <= archive.size(WEIGHTS),
             "its weights are smaller than its manifest implies.",
@@ -200,13 +202,18 @@ def _buffers(density: Density) -> dict[str, Tensor]:
     return {name: v for name, v in density.state_dict().items() if name not in parameters}
 
 
+def _check_conditionals(encoder: Encoder) -> None:
+    for column in encoder.schema.columns:
+        conditional = CONDITIONALS.get(column.scored_by)
+        is_known = conditional is not None and conditional.coding is column.coding
+        require(is_known, f"column {column.name!r} is scored by an unknown {column.scored_by!r}.")
+
+
 def _least_bytes(manifest: Json, encoder: Encoder) -> int:
     """Return bytes that the weights take at least: sizes are checked before they are allocated."""
     record = manifest["density"]
     density = DENSITIES[record["name"]]
-    codings = [column.coding for column in encoder.schema.columns]
-    n_outputs = codings.count(Kind.REAL) * record["n_components"]
-    n_outputs += codings.count(Kind.CATEGORY) * int(encoder.n_levels.max())
+    n_outputs = n_value_parameters(encoder, record["n_components"])
     size = density.least_size(_sizes(record), encoder, n_outputs)
     return int(4 * (len(manifest["members"]) * size.parameters + size.structure))
 

@@ -233,7 +233,8 @@ def _kind(column: Column) -> str:
         return "nearly constant"
     kind, coding = column.kind.value, column.coding.value
     written = "" if column.form == PLAIN else f", written like {column.form}"
-    return (kind if kind == coding else f"{kind} as {coding}") + written
+    scored = f", scored by {column.conditional}" if column.conditional else ""
+    return (kind if kind == coding else f"{kind} as {coding}") + scored + written
 
 
 def unit_of(model: "FittedModel") -> str:

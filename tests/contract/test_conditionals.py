@@ -14,6 +14,7 @@ from scipy import special, stats
 from fewlier.conditionals import CONDITIONALS
 from fewlier.conditionals.base import LevelConditional, NumberConditional, Traits
 from fewlier.table import Kind
+from fewlier.table.columns import USUAL
 
 N_COMPONENTS = 2
 # Columns of very different size, one of them without any value but zero; levels are unequal.
@@ -120,9 +121,12 @@ CASES = {
 
 
 @each_conditional
-def test_there_is_one_coding_for_each_conditional(name):
+def test_it_scores_columns_of_one_coding(name):
     assert CONDITIONALS[name].coding in Kind
-    assert sum(c.coding is CONDITIONALS[name].coding for c in CONDITIONALS.values()) == 1
+
+
+def test_every_coding_has_a_usual_conditional():
+    assert {CONDITIONALS[name].coding: name for name in USUAL.values()} == USUAL
 
 
 @each_conditional

@@ -1,7 +1,7 @@
 """What a conditional distribution p(x_d | x_<d) is.
 
 A network reads x_<d and returns the parameters phi; a conditional turns phi and x_d into log p.
-One object serves all columns of its coding at once, so that the arithmetic runs over columns:
+One object serves all columns that it scores at once, so that the arithmetic runs over columns:
 
 - phi has shape (..., p, d): p parameters of d columns, columns last, because reductions over a
   short last axis are slow;

@@ -17,8 +17,6 @@ from fewlier.table.encode import Encoded, Encoder
 SHARES = (0.05, 0.5, 0.95)
 """Quantiles that say what was expected: a median, and the ends of a range of 90 %."""
 
-_BY_CODING = {conditional.coding: conditional for conditional in CONDITIONALS.values()}
-
 
 class Rows(NamedTuple):
     """n encoded rows as tensors: what networks read and conditionals score.
@@ -177,9 +175,9 @@ class Group:
 class Joint(nn.Module):
     """The conditionals of D columns, from one flat vector of parameters per row.
 
-    Columns of one coding form a group; the flat parameters are the groups' blocks, one after the
-    other. Columns of which some cells were missing in training, but not all, form one more group:
-    the log odds of being missing, given the columns before. What that tells is taken relative to
+    Columns scored by one conditional form a group; the flat parameters are the groups' blocks, one
+    after the other. Columns of which some cells were missing in training, but not all, form one
+    more: the log odds of being missing, given the columns before. What that tells is relative to
     the column's own rate, log p(m | x_<d) - log rate: cells missing at random tell nothing. A cell
     missing where training missed none, or present where it missed all, has probability
     1 / (n + 2).
@@ -271,13 +269,21 @@ class Joint(nn.Module):
         return presence.index_copy(-1, self.mixed, learned)
 
 
+def n_value_parameters(encoder: Encoder, n_components: int) -> int:
+    """Count the parameters of all columns' values, before anything of that size is built."""
+    groups = _groups(encoder, n_components)
+    return sum(group.conditional.n_parameters * len(group.columns) for group in groups)
+
+
 def _groups(encoder: Encoder, n_components: int) -> list[Group]:
-    codings = np.array([column.coding for column in encoder.schema.columns])
+    scored_by = np.array([column.scored_by for column in encoder.schema.columns])
     mean = torch.from_numpy(encoder.mean_target).float()
     n_levels = torch.from_numpy(encoder.n_levels).long()
-    members = {kind: torch.from_numpy(np.flatnonzero(codings == kind)) for kind in _BY_CODING}
+    members = {name: torch.from_numpy(np.flatnonzero(scored_by == name)) for name in CONDITIONALS}
     return [
-        Group(columns, _BY_CODING[kind].of(Traits(mean[columns], n_levels[columns], n_components)))
-        for kind, columns in members.items()
+        Group(
+            columns, CONDITIONALS[name].of(Traits(mean[columns], n_levels[columns], n_components))
+        )
+        for name, columns in members.items()
         if len(columns)
     ]

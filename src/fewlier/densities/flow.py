@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fewlier.conditionals.gaussian_mixture import GaussianMixture
 from fewlier.conditionals.joint import SHARES, Cells, Joint, Outlook, Rows, Terms
 from fewlier.densities.base import Architecture, Density, Size
 from fewlier.errors import UserError
@@ -22,6 +23,7 @@ from fewlier.nn import (
     hidden_degrees,
 )
 from fewlier.table import Encoder, Kind
+from fewlier.table.columns import USUAL
 
 # The splines live on [-5, 5] and leave what is beyond as it is. The range of the training values
 # is mapped to [-3, 3], about as wide as a standard normal, and leaves room on either side.
@@ -37,9 +39,9 @@ _N_PARAMETERS = {"nsf": 3 * N_BINS - 1, "maf": 2}
 class Flow(Density):
     r"""p(x) = p(m_R) p(x_R | m_R) prod_d p(m_d, x_d | x_R, m_R, earlier others).
 
-    R are the columns coded as real, m which cells are missing. p(x_R | m_R) is a flow: x_R is
-    mapped to z by `n_transforms` transformations, each z_j = f(x_j; parameters from the columns
-    before j in an ordering, and m_R), and
+    R are the columns that a mixture of Gaussians scores in other densities, m which cells are
+    missing. p(x_R | m_R) is a flow: x_R is mapped to z by `n_transforms` transformations, each
+    z_j = f(x_j; parameters from the columns before j in an ordering, and m_R), and
 
         log p(x_R | m_R) = sum_j log N(z_j | 0, 1) + log dz_j / dx_j,
 
@@ -72,7 +74,7 @@ class Flow(Density):
     ) -> None:
         super().__init__(joint, input_owner, architecture, generator)
         self.n_passes, self.n_noise = 1, 0
-        groups = [g.columns for g in joint.groups if g.conditional.coding is Kind.REAL]
+        groups = [g.columns for g in joint.groups if isinstance(g.conditional, GaussianMixture)]
         real = torch.cat([*groups, torch.empty(0, dtype=torch.int64)])
         gappy = real[torch.isin(real, joint.mixed)]
         self.register_buffer("real", real, persistent=False)
@@ -83,7 +85,7 @@ class Flow(Density):
     @classmethod
     def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
         """Count the weights and orderings of the real columns' networks."""
-        n_real = sum(column.coding is Kind.REAL for column in encoder.schema.columns)
+        n_real = sum(column.scored_by == USUAL[Kind.REAL] for column in encoder.schema.columns)
         if not n_real:  # no transformation is built
             n_others = MaskedMLP.n_weights([encoder.n_inputs, *sizes.hidden, n_outputs])
             return Size(n_others, sum(sizes.hidden))

@@ -39,7 +39,7 @@ _MIN_TO_JUDGE = 20
 
 
 class Kind(StrEnum):
-    """What the values of a column are, and the family of distributions that scores them.
+    """What the values of a column are, and which distribution scores them unless another is named.
 
     ===========  ====================================  ============================
     kind         values                                scored by
@@ -68,6 +68,15 @@ CODINGS: Mapping[Kind, frozenset[Kind]] = {
 }
 """The ways in which values of each kind can be encoded and scored by choice of the user."""
 
+USUAL: Mapping[Kind, str] = {
+    Kind.REAL: "gaussian_mixture",
+    Kind.BINARY: "bernoulli",
+    Kind.COUNT: "poisson",
+    Kind.POSITIVE: "gamma",
+    Kind.CATEGORY: "categorical",
+}
+"""The distribution that scores each coding, unless the user names another of that coding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -90,6 +99,8 @@ class Column:
         How its numbers are written where they are text.
     date : DatePart or None
         What it reads of the dates in another column of the user's, if it does.
+    conditional : str or None
+        Name of the distribution that scores it; None is the usual one of its coding.
     """
 
     name: str
@@ -98,11 +109,17 @@ class Column:
     levels: tuple[str, ...] | tuple[float, ...] = ()
     form: NumberForm = PLAIN
     date: DatePart | None = None
+    conditional: str | None = None
 
     @property
     def source(self) -> str:
         """The column of the user's that it is read from."""
         return self.name if self.date is None else self.date.source
+
+    @property
+    def scored_by(self) -> str:
+        """Name of the distribution that scores it, in `fewlier.conditionals.CONDITIONALS`."""
+        return self.conditional or USUAL[self.coding]
 
     @property
     def hardly_varies(self) -> bool:
@@ -166,12 +183,14 @@ class Column:
             "levels": list(self.levels),
             "form": self.form.to_json(),
             "date": self.date and self.date.to_json(),
+            "conditional": self.conditional,
         }
 
     @classmethod
     def from_json(cls, record: object) -> Column:
         """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
-        name, kind, coding, levels, form, date = fields_of(record, "A column", cls.__slots__)
+        fields = fields_of(record, "A column", cls.__slots__)
+        name, kind, coding, levels, form, date, conditional = fields
         if not isinstance(name, str):
             raise FormatError(f"The name of a column must be text; got {name!r}.")
         # Lists, not sets: what stands in a damaged file may not be hashable.
@@ -181,8 +200,11 @@ class Column:
                 f"got {kind!r} and {coding!r}."
             )
         levels = _levels_from_json(name, levels)
+        if not (conditional is None or isinstance(conditional, str)):
+            raise FormatError(f"The conditional of column {name!r} must be a name or null.")
         part = None if date is None else DatePart.from_json(date)
-        column = cls(name, Kind(kind), Kind(coding), levels, NumberForm.from_json(form), part)
+        form = NumberForm.from_json(form)
+        column = cls(name, Kind(kind), Kind(coding), levels, form, part, conditional)
         column._check_levels()
         if part and (part.aspect is Aspect.WEEKDAY) != (column.kind is Kind.CATEGORY):
             raise FormatError(f"Column {name!r} is read from dates as what it cannot hold.")
