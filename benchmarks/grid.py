@@ -71,6 +71,8 @@ def command_line(
     description: str | None,
     run: Callable[[argparse.Namespace], None],
     show: Callable[[argparse.Namespace], None],
+    *,
+    needs_data: bool = True,
     **options: dict[str, Any],
 ) -> None:
     """Call `run` or `show` as the command line says; `run` has further options."""
@@ -78,7 +80,8 @@ def command_line(
     commands = parser.add_subparsers(required=True)
     runner = commands.add_parser("run", help="compute what is not in the file yet")
     runner.set_defaults(command=run)
-    runner.add_argument("--data", type=Path, required=True)
+    if needs_data:
+        runner.add_argument("--data", type=Path, required=True)
     runner.add_argument("--out", type=Path, required=True)
     runner.add_argument("--tables", nargs="*", default=[])
     for name, option in options.items():

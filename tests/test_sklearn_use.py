@@ -233,8 +233,8 @@ def test_a_threshold_by_what_is_no_share_is_an_error_that_changes_nothing(fitted
 def test_a_rate_below_what_the_normals_vouch_for_is_a_warning():
     # Two folds hold back 14 of 288 normals each.
     message = (
-        "A false-alarm rate of 0.01 needs at least 99 held-back normal rows; there are 28, and the "
-        "threshold stands for 0.034"
+        "A false-alarm rate of 0.01 needs at least 99 held-back normal rows; there are 28 distinct "
+        "ones, and the threshold stands for 0.034"
     )
     with pytest.warns(FewlierWarning, match=message):
         detector = small(false_alarm_rate=0.01, max_epochs=2).fit(numbers(), LABELS)

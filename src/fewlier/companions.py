@@ -21,9 +21,10 @@ def with_companions(plan: Plan, model: FittedModel) -> FittedModel:
     """Put neighbours and, with enough labels, trees beside the density of a model.
 
     Their rows are normals that train some member, and labelled anomalies. Normals that all folds
-    hold back are not among them; of those that one fold holds back, none is its own neighbour, and
-    no tree that has seen it counts, when it calibrates. Nor are unlabelled rows that count less
-    than half by the likeliest member, and labelled anomalies that the user gave to validate on.
+    hold back are not among them; of those that one fold holds back, none is near itself or its
+    copies, and no tree that has seen one counts, when it calibrates. Nor are unlabelled rows that
+    count less than half by the likeliest member, and labelled anomalies that the user gave to
+    validate on.
     """
     rows = _rows(plan, model)
     anomalies = rows[1]
@@ -38,7 +39,7 @@ def with_companions(plan: Plan, model: FittedModel) -> FittedModel:
             out_of_fold_parts(plan, model, numbers),
         )
         owner = feature_owner(plan.encoder, model.device)
-        forest = Forest.of(features, owner, (numbers, is_anomaly), trees, plan.seed)
+        forest = Forest.of(features, owner, (plan.ids[numbers], is_anomaly), trees, plan.seed)
     return replace(model, neighbours=replace(neighbours, share=near), forest=forest)
 
 

@@ -364,9 +364,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     @property
     def decision_scores_(self) -> Floats:
-        """Anomaly scores of the training rows, by members not trained on them where there are any.
+        """Anomaly scores of the rows given to `fit`, each by what has not seen it.
 
-        Computed when asked for.
+        By members that trained neither on it nor on a copy, in the fit or later, if there are any;
+        not its own neighbour, nor are its copies; by other trees. Computed when asked for.
         """
         model = self._model()
         if not hasattr(self, "_plan"):
@@ -375,7 +376,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     @property
     def labels_(self) -> npt.NDArray[np.int64]:
-        """1 for training rows whose `decision_scores_` lie above the threshold, else 0."""
+        """1 for rows given to `fit` whose `decision_scores_` lie above the threshold, else 0."""
         return (self.decision_scores_ > self.threshold_).astype(np.int64)
 
     def _model(self) -> FittedModel:
@@ -415,8 +416,8 @@ def _warn_if_unattainable(calibration: Calibration, rate: float) -> None:
     if rate < smallest:
         warnings.warn(
             f"A false-alarm rate of {rate:g} needs at least {round(1 / rate) - 1} held-back "
-            f"normal rows; there are {round(1 / smallest) - 1}, and the threshold stands for "
-            f"{smallest:.2g}. Fit on more normal rows or ask for a higher rate.",
+            f"normal rows; there are {round(1 / smallest) - 1} distinct ones, and the threshold "
+            f"stands for {smallest:.2g}. Fit on more normal rows or ask for a higher rate.",
             FewlierWarning,
             stacklevel=4,
         )
@@ -509,6 +510,8 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     plan = memory.plan(model.encoder, more, recipe.unlabelled, guarantee, seed)
     detector.model_, detector.history_ = update_model(model, plan, recipe, on_epoch)
     detector._memory = Memory.of(plan)
+    if hasattr(detector, "_plan"):
+        detector._plan = detector._plan.after(plan)
     before = detector.summary_
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
@@ -539,8 +542,8 @@ def no_discovery(calibration: Calibration, fdr: float) -> str:
     """Say that so few held-back normals cannot vouch for a false-discovery rate."""
     return (
         f"A false-discovery rate of {fdr:g} needs at least {round(1 / fdr) - 1} held-back normal "
-        f"rows; there are {len(calibration.normal_scores)}, and no row can be flagged. Fit on "
-        "more normal rows or ask for a higher rate."
+        f"rows; there are {len(calibration.normal_scores)} distinct ones, and no row can be "
+        "flagged. Fit on more normal rows or ask for a higher rate."
     )
 
 

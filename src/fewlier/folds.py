@@ -14,6 +14,9 @@ CALIBRATION_SHARE = 0.05
 N_ROLES = 3
 # With at least so many to hold back, all folds hold back the same ones: no member has seen them.
 ENOUGH_CALIBRATION = 200
+# A row with more copies than so many times the average, and than this share of the table, trains
+# every fold: without it a fold would not know what is common.
+COMMON, COMMON_SHARE = 3, 0.01
 
 NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
@@ -21,7 +24,10 @@ NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 @final
 @dataclass(frozen=True)
 class Fold:
-    """Row numbers by role. Calibration rows neither train nor choose anything in this fold."""
+    """Row numbers by role. Calibration rows neither train nor choose anything in this fold.
+
+    Copies of a row play its role.
+    """
 
     normals: IntArray
     anomalies: IntArray
@@ -36,6 +42,7 @@ def make_folds(
     n_folds: int,
     rng: np.random.Generator,
     doubtful: IntArray = NO_ROWS,
+    ids: IntArray | None = None,
 ) -> list[Fold]:
     """Split the rows of a fit `n_folds` times.
 
@@ -46,7 +53,64 @@ def make_folds(
 
     `doubtful` names those of the normals that may be hidden anomalies. Where there are others in
     number, none of the doubtful calibrates.
+
+    Copies of a row, which share its id in `ids`, one for each row of the table, are split as one
+    row. Very common rows train in every fold.
     """
+    if ids is None:
+        ids = np.arange(1 + max(normals.max(), anomalies.max(initial=0)))
+    common = _common(normals, ids)
+    distinct = _folds_of_distinct(
+        one_of_each(np.setdiff1d(normals, common), ids),
+        one_of_each(anomalies, ids),
+        n_folds,
+        rng,
+        doubtful,
+    )
+    return [
+        Fold(
+            np.concatenate([_copies(fold.normals, normals, ids), common]),
+            _copies(fold.anomalies, anomalies, ids),
+            _copies(fold.validation_normals, normals, ids),
+            _copies(fold.validation_anomalies, anomalies, ids),
+            _copies(fold.calibration, normals, ids),
+        )
+        for fold in distinct
+    ]
+
+
+def one_of_each(rows: IntArray, ids: IntArray) -> IntArray:
+    """Return the first of each group of copies, in order."""
+    return np.sort(rows[np.unique(ids[rows], return_index=True)[1]])
+
+
+def _copies(chosen: IntArray, rows: IntArray, ids: IntArray) -> IntArray:
+    """Return those of the rows that are copies of chosen ones, in the order of these."""
+    if not len(chosen):
+        return chosen
+    order = np.argsort(ids[chosen], kind="stable")
+    found = np.searchsorted(ids[chosen], ids[rows], sorter=order).clip(max=len(chosen) - 1)
+    place = order[found]
+    is_copy = ids[chosen[place]] == ids[rows]
+    copies: IntArray = rows[is_copy][np.argsort(place[is_copy], kind="stable")]
+    return copies
+
+
+def _common(normals: IntArray, ids: IntArray) -> IntArray:
+    """Return the normals that have far more copies than others."""
+    _, place, counts = np.unique(ids[normals], return_inverse=True, return_counts=True)
+    most = max(COMMON * len(normals) / len(counts), COMMON_SHARE * len(normals), 1)
+    return normals[counts[place] > most]
+
+
+def _folds_of_distinct(
+    normals: IntArray,
+    anomalies: IntArray,
+    n_folds: int,
+    rng: np.random.Generator,
+    doubtful: IntArray,
+) -> list[Fold]:
+    """Split rows of which none is a copy of another."""
     normals, anomalies = rng.permutation(normals), rng.permutation(anomalies)
     n_validation = max(1, round(VALIDATION_SHARE * len(normals)))
     n_calibration = max(1, round(CALIBRATION_SHARE * len(normals)))

@@ -174,9 +174,9 @@ class Forest:
         The column each feature belongs to.
     trees : Trees
         The trees.
-    numbers, seen : array (r,), array (r, trees)
-        Rows of the fit by their numbers, in order, and which trees have seen them; empty in a model
-        that was loaded or updated.
+    ids, seen : array (r,), array (r, trees)
+        Rows of the fit (see `Encoded.ids`), in order, and which trees have seen them or a copy;
+        empty in a model that was loaded.
     """
 
     share: float
@@ -185,7 +185,7 @@ class Forest:
     centre: Float[Tensor, " d"]
     owner: Int[Tensor, " f"]
     trees: Trees
-    numbers: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    ids: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     seen: Bools = field(default_factory=lambda: np.empty((0, 0), dtype=np.bool_))
 
     @classmethod
@@ -197,8 +197,8 @@ class Forest:
         share: float,
         seed: int,
     ) -> "Forest":
-        """Fit trees to rows of the fit: their numbers, in order, and which are anomalies."""
-        numbers, is_anomaly = rows
+        """Fit trees to rows of the fit: their ids, and which are anomalies."""
+        ids, is_anomaly = rows
         normals = torch.from_numpy(~is_anomaly).to(features.device)
         n_columns = int(owner.max()) + 1  # the last features are what the density says of each
         scale = features[normals].double().std(0, correction=0).float()
@@ -207,17 +207,18 @@ class Forest:
         scale = torch.where(scale > least, scale, 1)
         x = _scaled(features, scale).cpu().numpy()
         rng = np.random.default_rng(seed)
-        drawn = [_drawn(is_anomaly, rng) for _ in range(N_TREES)]
+        drawn = [_drawn(ids, is_anomaly, rng) for _ in range(N_TREES)]
         seeds = rng.integers(2**31 - 1, size=N_TREES).tolist()
         trees = Trees.of(
             [_tree(x[rows], is_anomaly[rows], s) for rows, s in zip(drawn, seeds, strict=True)]
         )
-        seen = np.zeros((len(x), N_TREES), dtype=np.bool_)
+        distinct, place = np.unique(ids, return_inverse=True)
+        seen = np.zeros((len(distinct), N_TREES), dtype=np.bool_)
         for tree, in_bag in enumerate(drawn):
-            seen[in_bag, tree] = True
+            seen[place[in_bag], tree] = True
         centre = torch.zeros(n_columns, dtype=torch.float64, device=features.device)
-        plain = cls(share, 1.0, scale, centre, owner, trees.to(features.device), numbers, seen)
-        found = plain.contributions(features[normals], numbers[~is_anomaly])
+        plain = cls(share, 1.0, scale, centre, owner, trees.to(features.device), distinct, seen)
+        found = plain.contributions(features[normals], ids[~is_anomaly])
         spread = float(found.sum(1).std())
         return replace(
             plain,
@@ -225,26 +226,26 @@ class Forest:
             centre=torch.from_numpy(found.mean(0)).to(features.device),
         )
 
-    def score(self, features: Float[Tensor, "n f"], numbers: Ints | None = None) -> Floats:
+    def score(self, features: Float[Tensor, "n f"], ids: Ints | None = None) -> Floats:
         """Return z of n rows, shape (n,), higher is more anomalous.
 
-        With `numbers`, rows of the fit by their numbers, by the trees that have not seen them.
+        With their `ids`, by the trees that have seen neither the row nor a copy of it.
         """
-        z: Floats = self._gained(features, numbers, by_column=False).squeeze(1).cpu().numpy()
+        z: Floats = self._gained(features, ids, by_column=False).squeeze(1).cpu().numpy()
         return z
 
-    def contributions(self, features: Float[Tensor, "n f"], numbers: Ints | None = None) -> Floats:
+    def contributions(self, features: Float[Tensor, "n f"], ids: Ints | None = None) -> Floats:
         """Return what each column adds to z, shape (n, d)."""
-        contributions: Floats = self._gained(features, numbers, by_column=True).cpu().numpy()
+        contributions: Floats = self._gained(features, ids, by_column=True).cpu().numpy()
         return contributions
 
     def _gained(
-        self, features: Float[Tensor, "n f"], numbers: Ints | None, *, by_column: bool
+        self, features: Float[Tensor, "n f"], ids: Ints | None, *, by_column: bool
     ) -> Float[Tensor, "n c"]:
         """Add up what rows gain on their ways, for each column or for all together."""
         n, n_columns = len(features), len(self.centre) if by_column else 1
         total = torch.zeros(n * n_columns, device=features.device, dtype=torch.float64)
-        weights = torch.from_numpy(self._weights(numbers, n)).to(features.device)
+        weights = torch.from_numpy(self._weights(ids, n)).to(features.device)
         column, gain = self._gains
         # On all thresholds at once, as in no tree that was grown, a row would come to every leaf.
         size = max(16, _AT_A_TIME // max(self.n_trees, len(gain) // 16))
@@ -271,20 +272,16 @@ class Forest:
         gain = (trees.value - trees.value[trees.parent]) / self.n_trees
         return self.owner[trees.feature[trees.parent]].int(), gain
 
-    def _weights(self, numbers: Ints | None, n: int) -> npt.NDArray[np.float32]:
+    def _weights(self, ids: Ints | None, n: int) -> npt.NDArray[np.float32]:
         """Weigh the trees for n rows, shape (n, t): those that have seen a row do not count."""
-        if numbers is None or not len(self.numbers):
+        if ids is None or not len(self.ids):
             return np.ones((n, self.n_trees), dtype=np.float32)
         seen = np.zeros((n, self.n_trees), dtype=np.bool_)
-        place = np.searchsorted(self.numbers, numbers).clip(max=len(self.numbers) - 1)
-        is_known = self.numbers[place] == numbers
+        place = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
+        is_known = self.ids[place] == ids
         seen[is_known] = self.seen[place[is_known]]
         share = (~seen).mean(1, keepdims=True).clip(1 / self.n_trees)
         return np.asarray(~seen / share, dtype=np.float32)
-
-    def without_numbers(self) -> "Forest":
-        """Return the same, no row known by its number: they are not those of the user's table."""
-        return replace(self, numbers=self.numbers[:0], seen=self.seen[:0])
 
     @property
     def meaning(self) -> str:
@@ -324,10 +321,16 @@ def _scaled(features: Float[Tensor, "n f"], scale: Float[Tensor, " f"]) -> Float
     return (features.float() / scale).clamp(-_LARGEST_FEATURE, _LARGEST_FEATURE)
 
 
-def _drawn(is_anomaly: Bools, rng: np.random.Generator) -> Ints:
-    """Draw the rows of a tree: a few normals, and as many anomalies as there are, with repeats."""
+def _drawn(ids: Ints, is_anomaly: Bools, rng: np.random.Generator) -> Ints:
+    """Draw the rows of a tree: a few normals, and as many anomalies as there are, with repeats.
+
+    The normals are of at most half of the distinct rows: every row has trees that have not seen it.
+    """
     normals, anomalies = np.flatnonzero(~is_anomaly), np.flatnonzero(is_anomaly)
-    few = rng.permutation(normals)[: max(1, min(_N_DRAWN, len(normals) // 2))]
+    shuffled = rng.permutation(normals)
+    _, first, place = np.unique(ids[shuffled], return_index=True, return_inverse=True)
+    is_drawn = first[place] <= np.sort(first)[max(0, len(first) // 2 - 1)]
+    few = shuffled[is_drawn][:_N_DRAWN]
     return np.concatenate([few, rng.choice(anomalies, min(len(anomalies), _N_DRAWN))])
 
 

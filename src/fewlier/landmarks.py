@@ -25,8 +25,6 @@ _DOUBT, _MOST_RATIO, _LEAST_PART = 10, 20.0, 1e-3
 
 Ints = npt.NDArray[np.int64]
 
-NO_NUMBERS: Ints = np.empty(0, dtype=np.int64)
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -45,16 +43,16 @@ class Landmarks:
         each other on average, or as any is; and typical of the distance to anomalies.
     n_nearest : int
         How many of the nearest count.
-    numbers : array (m,)
-        Their row numbers in the table of the fit, by which a row is not its own neighbour; empty
-        in a model that was loaded or updated.
+    ids : array (m,)
+        Which rows they are (see `Encoded.ids`), so that a row and its copies are not its own
+        neighbours; empty in a model that was loaded.
     """
 
     rows: Float[Tensor, "m i"]
     typical: Float[Tensor, " d"]
     outside: Float[Tensor, " d"]
     n_nearest: int
-    numbers: Ints = field(default_factory=lambda: NO_NUMBERS)
+    ids: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def log_ratio(self, parts: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         """Return 1/2 log(D / D_0) of the distances D that the parts add up to."""
@@ -72,17 +70,17 @@ class Landmarks:
         return (parts - self.typical) * slope / typical / 2
 
     def parts(
-        self, points: Float[Tensor, "n i"], owner: Int[Tensor, " i"], numbers: Ints | None
+        self, points: Float[Tensor, "n i"], owner: Int[Tensor, " i"], ids: Ints | None
     ) -> Float[Tensor, "n d"]:
         """Return each column's part in the mean squared distance to the nearest rows.
 
-        With the points' row numbers, a point is not its own neighbour; one that has no other takes
-        the typical parts.
+        With the points' ids, neither a point nor its copies are its neighbours; one that has no
+        other takes the typical parts.
         """
         squares = (self.rows**2).sum(-1)
         rough = torch.addmm(squares, points, self.rows.T, alpha=-2)  # less |x|^2, alike for all
-        if numbers is not None and len(self.numbers):
-            is_self = torch.from_numpy(numbers[:, None] == self.numbers).to(rough.device)
+        if ids is not None and len(self.ids):
+            is_self = torch.from_numpy(ids[:, None] == self.ids).to(rough.device)
             rough = rough.masked_fill(is_self, torch.inf)
         n_candidates = min(_MARGIN * self.n_nearest, len(self.rows))
         found = rough.topk(n_candidates, largest=False)

@@ -94,6 +94,7 @@ def memory_layout(manifest: Json, encoder: Encoder) -> Layout:
         "memory.observed": ("U8", [n, encoder.n_columns]),
         "memory.outside": ("U8", [n, encoder.n_columns]),
         "memory.doubtful": ("U8", [n]),
+        "memory.novel": ("U8", [n, encoder.n_columns]),
         "memory.roles": ("U8", [n_folds, n]),
     }
 

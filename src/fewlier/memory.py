@@ -1,6 +1,5 @@
 """`Memory`: rows of a fit that a model keeps, so that it can learn from more labels later."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import final
 
@@ -40,12 +39,15 @@ class Memory:
         The n rows.
     doubtful : array of bool (n,)
         Rows that may be hidden anomalies.
+    novel : array of bool (n, d)
+        Cells whose level no other row of the fit has.
     roles : array of uint8 (folds, n)
         What each row does in each fold: a sum of bits, see `ROLES`.
     """
 
     encoded: Encoded
     doubtful: Bools
+    novel: Bools
     roles: Roles
 
     def __len__(self) -> int:
@@ -55,7 +57,8 @@ class Memory:
     @property
     def n_bytes(self) -> int:
         """Return the bytes that it takes in a model file."""
-        return sum(a.nbytes for a in (*vars(self.encoded).values(), self.doubtful, self.roles))
+        own = self.doubtful, self.novel, self.roles
+        return sum(a.nbytes for a in (*vars(self.encoded).values(), *own))
 
     @property
     def _row_bytes(self) -> int:
@@ -68,11 +71,12 @@ class Memory:
         for fold, bits in zip(plan.folds, roles, strict=True):
             for role, name in enumerate(ROLES):
                 bits[getattr(fold, name)] |= 1 << role
-        whole = cls(plan.encoded, plan.doubtful, roles)
+        whole = cls(plan.encoded, plan.doubtful, plan.novel, roles)
         return whole._take(_sample(whole, np.random.default_rng(plan.seed)))
 
     def _take(self, rows: npt.NDArray[np.int64] | Bools) -> "Memory":
-        return Memory(self.encoded.take(rows), self.doubtful[rows], self.roles[:, rows])
+        own = self.doubtful[rows], self.novel[rows], self.roles[:, rows]
+        return Memory(self.encoded.take(rows), *own)
 
     def plan(
         self,
@@ -102,16 +106,19 @@ class Memory:
         encoded, labels = encoded.take(is_news), labels[is_news]
         new = len(kept) + np.random.default_rng(seed).permutation(len(encoded))
         label = np.concatenate([np.full(len(kept), UNLABELLED), labels])[new]
+        everything = kept.encoded.followed_by(encoded)
+        ids = everything.ids()
         folds = [
-            _with_more(fold, number, new[label != ANOMALY], new[label == ANOMALY])
+            _with_more(fold, number, new[label != ANOMALY], new[label == ANOMALY], ids)
             for number, fold in enumerate(kept.folds)
         ]
         doubtful = (labels == UNLABELLED) & (unlabelled == "robust")
         return Plan(
             encoder,
-            kept.encoded.followed_by(encoded),
+            everything,
             len(kept) + len(encoded),
             np.concatenate([kept.doubtful, doubtful]),
+            np.concatenate([kept.novel, np.zeros_like(encoded.observed)]),
             tuple(folds),
             seed,
             guarantee,
@@ -134,9 +141,8 @@ class Memory:
 
 
 def _among(rows: Encoded, others: Encoded) -> Bools:
-    """Mark the rows that are the same as one of the others."""
-    known = set(_keys(others))
-    return np.array([key in known for key in _keys(rows)], dtype=np.bool_)
+    """Mark the rows that are copies of one of the others."""
+    return np.isin(rows.ids(), others.ids())
 
 
 def _sample(memory: Memory, rng: np.random.Generator) -> IntArray:
@@ -153,12 +159,19 @@ def _sample(memory: Memory, rng: np.random.Generator) -> IntArray:
     return np.flatnonzero(chosen)
 
 
-def _with_more(fold: Fold, number: int, normals: IntArray, anomalies: IntArray) -> Fold:
-    """Add rows to a fold; where both sides have as many anomalies, folds start with either."""
+def _with_more(
+    fold: Fold, number: int, normals: IntArray, anomalies: IntArray, ids: IntArray
+) -> Fold:
+    """Add rows to a fold; where both sides have as many anomalies, folds start with either.
+
+    An anomaly that has a copy joins its side.
+    """
     sides: list[list[int]] = [fold.anomalies.tolist(), fold.validation_anomalies.tolist()]
+    side_of = {ids[row]: side for side, rows in enumerate(sides) for row in rows}
     for row in anomalies.tolist():
         first, second = map(len, sides)
-        sides[second < first if first != second else number % 2].append(row)
+        fewer = int(second < first if first != second else number % 2)
+        sides[side_of.setdefault(ids[row], fewer)].append(row)
     if len(anomalies) and not sides[0]:  # a single anomaly trains
         sides.reverse()
     return Fold(
@@ -168,12 +181,6 @@ def _with_more(fold: Fold, number: int, normals: IntArray, anomalies: IntArray) 
         np.array(sides[1], dtype=np.int64),
         fold.calibration,
     )
-
-
-def _keys(encoded: Encoded) -> Sequence[bytes]:
-    """Return each row's cells as bytes."""
-    cells = np.hstack([np.where(encoded.observed, encoded.targets, np.nan), encoded.outside])
-    return [row.tobytes() for row in np.ascontiguousarray(cells)]
 
 
 def _note(labels: Labels, n_remembered: int) -> str:

@@ -183,23 +183,22 @@ class FittedModel:
         encoded: Encoded,
         folds: Sequence[int] | None = None,
         *,
-        numbers: Ints | None = None,
+        ids: Ints | None = None,
         chunk: int | None = None,
     ) -> Floats:
         """Return the anomaly score of each row, higher is more anomalous, shape (n,).
 
         With `folds`, by the members of these folds alone, their weights rescaled to sum to one.
-        With `numbers`, those of the rows in the table of the fit, no row is its own neighbour,
-        and no tree that has seen it counts.
+        With their `ids` (see `Encoded.ids`), neither a row nor its copies are its neighbours, and
+        no tree counts that has seen one of them.
         With `chunk`, that many rows at a time, which takes less memory and may change last bits.
         """
         factors = self._factors(folds)
         parts = [np.empty(0)]  # a table may have no row
         for rows, start, stop in self._chunks(encoded, chunk):
             own = None
-            if numbers is not None:
-                own = np.full(len(rows.targets), -1)
-                own[: stop - start] = numbers[start:stop]
+            if ids is not None:
+                own = np.resize(ids[start:stop], len(rows.targets))
             if self.forest is not None:
                 density = self._density_parts(rows, factors)
                 score = self._density_share * density.sum(1)

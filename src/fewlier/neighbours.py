@@ -4,6 +4,7 @@ A companion of the density: few labels say more about a row by what lies next to
 teach a network (docs/METHOD.md has the figures).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -18,7 +19,6 @@ from fewlier.conditionals.joint import Rows
 from fewlier.errors import FormatError
 from fewlier.landmarks import (
     LEAST,
-    NO_NUMBERS,
     Ints,
     Landmarks,
     column_weights,
@@ -72,7 +72,7 @@ class Neighbours:
     lean : float
         What the distance from normals counts; that from labelled anomalies counts 1.
     spread : float
-        Standard deviation of the numerator on normal rows, none its own neighbour.
+        Standard deviation of the numerator on normal rows, none near itself or its copies.
     space : Space
         Where rows lie.
     missable : tensor (d,)
@@ -102,40 +102,35 @@ class Neighbours:
 
         What its share in a score is, `selection.py` decides by what is found.
         """
-        rows = tuple(Rows.of(encoded.take(some), device) for some in numbers)
+        taken = [encoded.take(some) for some in numbers]
+        rows, ids = [Rows.of(one, device) for one in taken], [one.ids() for one in taken]
         space = Space.of(encoder, rows[0])
-        plain = cls._in(space, encoder, rows, numbers)
+        plain = cls._in(space, encoder, rows, ids)
         if plain.anomalies is None:
             return plain
-        normal = plain._all_parts(rows[0], plain.normals, numbers[0])
+        normal = plain._all_parts(rows[0], plain.normals, ids[0])
         odd = plain._all_parts(rows[1], plain.normals, None)
         weighed = replace(space, weight=column_weights(odd, plain.normals.typical))
-        return cls._in(weighed, encoder, rows, numbers, plain._alone(normal, odd))
+        return cls._in(weighed, encoder, rows, ids, plain._alone(normal, odd))
 
     @classmethod
     def _in(
         cls,
         space: Space,
         encoder: Encoder,
-        rows: tuple[Rows, ...],
-        numbers: tuple[Ints, Ints],
+        rows: Sequence[Rows],
+        ids: Sequence[Ints],
         alone: float = _UNTOLD,
     ) -> "Neighbours":
         """Compare with rows in a space: normals, anomalies."""
         least = torch.full_like(space.weight, LEAST / len(space.weight), dtype=torch.float64)
         normals, anomalies = (
             Landmarks(space.place(some), least, least, n_nearest, own)
-            for some, n_nearest, own in zip(rows, (N_NORMALS, N_ANOMALIES), numbers, strict=True)
+            for some, n_nearest, own in zip(rows, (N_NORMALS, N_ANOMALIES), ids, strict=True)
         )
         missable = _missable(encoder, space.weight.device)
-        beside = anomalies if len(numbers[1]) else None
+        beside = anomalies if len(ids[1]) else None
         return cls(1.0, alone, 1.0, 1.0, space, missable, normals, beside)._measured(rows[0])
-
-    def without_numbers(self) -> "Neighbours":
-        """Return the same, its rows known by no number: they are not those of the user's table."""
-        normals = replace(self.normals, numbers=NO_NUMBERS)
-        anomalies = self.anomalies and replace(self.anomalies, numbers=NO_NUMBERS)
-        return replace(self, normals=normals, anomalies=anomalies)
 
     @property
     def meaning(self) -> str:
@@ -204,14 +199,14 @@ class Neighbours:
             sides.get("anomalies"),
         )
 
-    def score(self, rows: Rows, numbers: Ints | None = None) -> Floats:
+    def score(self, rows: Rows, ids: Ints | None = None) -> Floats:
         """Return z of n rows, shape (n,), higher is more anomalous.
 
-        With `numbers`, rows of the fit by their numbers (-1: none of it), none its own neighbour.
+        With their `ids`, neither a row nor its copies are its neighbours.
         """
         z = torch.zeros(len(rows.inputs), dtype=torch.float64, device=rows.inputs.device)
         for side, weight in self._sides():
-            z += weight * side.log_ratio(self._parts(rows, side, numbers))
+            z += weight * side.log_ratio(self._parts(rows, side, ids))
         scores: Floats = (z / self.spread).cpu().numpy()
         return scores
 
@@ -231,7 +226,7 @@ class Neighbours:
         """Return the landmarks, with what distance from them counts."""
         return list(zip(self._named().values(), (self.lean, -1.0), strict=False))
 
-    def _parts(self, rows: Rows, side: Landmarks, numbers: Ints | None) -> Float[Tensor, "n d"]:
+    def _parts(self, rows: Rows, side: Landmarks, ids: Ints | None) -> Float[Tensor, "n d"]:
         """Return the columns' parts in the distance; missing cells cost what is typical.
 
         Missing where no normal row misses one, a cell is outside the domain. A number outside it
@@ -242,7 +237,7 @@ class Neighbours:
         has_value = rows.has_value
         is_beyond = rows.outside & self.space.is_number
         points = self.space.place(rows) * (has_value | is_beyond)[:, self.space.owner]
-        found = side.parts(points, self.space.owner, numbers)
+        found = side.parts(points, self.space.owner, ids)
         is_usual = ~rows.observed & self.missable
         without = torch.where(is_usual, side.typical, side.outside)
         if side is self.normals:
@@ -258,7 +253,7 @@ class Neighbours:
         usual = 2 * self.space.n_axes * self.space.weight.clamp_min(1)
         sides, logs = [], []
         for side, weight in self._sides():
-            found = self._all_parts(normals, side, self.normals.numbers)
+            found = self._all_parts(normals, side, self.normals.ids)
             typical = typical_parts(found, has_value)
             parts = torch.where(has_value, found, typical)
             outside = torch.maximum(parts.amax(0), usual) if weight > 0 else typical
@@ -278,10 +273,10 @@ class Neighbours:
         is_odd = np.repeat([False, True], [len(normals), len(anomalies)])
         return max(0.0, 2 * float(roc_auc_score(is_odd, distances)) - 1)
 
-    def _all_parts(self, rows: Rows, side: Landmarks, numbers: Ints | None) -> Float[Tensor, "n d"]:
+    def _all_parts(self, rows: Rows, side: Landmarks, ids: Ints | None) -> Float[Tensor, "n d"]:
         """Return the columns' parts in the distances of many rows, some at a time."""
         chunks = [slice(start, start + _CHUNK) for start in range(0, len(rows.inputs), _CHUNK)]
-        own = [None if numbers is None else numbers[chunk] for chunk in chunks]
+        own = [None if ids is None else ids[chunk] for chunk in chunks]
         pairs = zip(chunks, own, strict=True)
         return torch.cat([self._parts(rows.take(chunk), side, rest) for chunk, rest in pairs])
 

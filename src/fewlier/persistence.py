@@ -52,6 +52,7 @@ PROBE_TOLERANCE = 1e-4
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
+_FLAGS = ("observed", "outside", "doubtful", "novel")  # of the rows in a memory
 _SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 # safetensors names each tensor once, with its type, shape and place.
@@ -149,7 +150,7 @@ def load_model(
         model = _built(manifest, encoder, density, arrays, torch.device(device))
         _check_probes(model, manifest["probes"])
         extra: Json = manifest["extra"]
-        return model, _built_memory(arrays) if manifest["memory"] else None, extra
+        return model, _built_memory(arrays, encoder) if manifest["memory"] else None, extra
 
 
 def _probe_scores(
@@ -292,7 +293,7 @@ def _check_values(arrays: Arrays) -> None:
         require(bool(np.isfinite(array).all()), f"tensor {name!r} holds NaN or infinity.")
         is_sorted = not name.startswith("calibration.") or bool((array[1:] >= array[:-1]).all())
         require(is_sorted, f"tensor {name!r} is not sorted.")
-    for name in ("memory.observed", "memory.outside", "memory.doubtful"):
+    for name in (f"memory.{flag}" for flag in _FLAGS):
         require(bool((arrays.get(name, np.zeros(1)) <= 1).all()), f"{name!r} is no truth value.")
 
 
@@ -356,17 +357,20 @@ def _memory_arrays(memory: Memory) -> Arrays:
         "observed": memory.encoded.observed.view(np.uint8),
         "outside": memory.encoded.outside.view(np.uint8),
         "doubtful": memory.doubtful.view(np.uint8),
+        "novel": memory.novel.view(np.uint8),
         "roles": memory.roles,
     }
     return {f"memory.{name}": np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-def _built_memory(arrays: Arrays) -> Memory:
+def _built_memory(arrays: Arrays, encoder: Encoder) -> Memory:
     # Copies, as above.
     part = {n.removeprefix("memory."): v.copy() for n, v in arrays.items() if n[:7] == "memory."}
-    flags = {name: part[name].astype(np.bool_) for name in ("observed", "outside", "doubtful")}
+    flags = {name: part[name].astype(np.bool_) for name in _FLAGS}
     encoded = Encoded(part["inputs"], part["targets"], flags["observed"], flags["outside"])
-    memory = Memory(encoded, flags["doubtful"], part["roles"])
+    has_levels = flags["observed"] & ~flags["outside"] & (encoder.n_levels > 0)
+    require(not (flags["novel"] & ~has_levels).any(), "its memory has levels where none can be.")
+    memory = Memory(encoded, flags["doubtful"], flags["novel"], part["roles"])
     require(not memory.lacks_a_role, "its memory lacks rows that every fold must have.")
     return memory
 

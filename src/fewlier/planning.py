@@ -1,7 +1,8 @@
 """What a fit will do with its rows: how they are encoded, split and held back."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -10,15 +11,16 @@ import numpy.typing as npt
 from fewlier.errors import UserError
 from fewlier.folds import Fold, make_folds
 from fewlier.selection import Selection
-from fewlier.table import Encoded, Encoder, Schema, Table
+from fewlier.table import Encoded, Encoder, Kind, Schema, Table
 from fewlier.table.columns import listed
-from fewlier.table.labels import ANOMALY, UNLABELLED
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 from fewlier.training import Member
 from fewlier.trust import Unlabelled
 
 # Cross-fitting over two folds lets every labelled anomaly both train and validate.
 N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
 
+# Of rows that repeat, each counts once; see docs/METHOD.md, "Copies".
 EXACT = "exact: the normals behind it were held back from every member, epoch and weight"
 CROSSED = "approximate: each normal behind it was scored by the fold that never saw it"
 REUSED = "none: the normals behind it also chose the epochs"
@@ -34,18 +36,38 @@ class Plan:
 
     The first `n_training` rows are those given to train on; validation rows that the user chose
     follow. `doubtful` marks the rows that may be hidden anomalies: the unlabelled ones, unless
-    they are to be taken as normal. `guarantee` says what the thresholds and p-values of the fit
-    promise.
+    they are to be taken as normal. `novel` marks the cells whose level no other row has: to what
+    has not seen the row, it is one never seen. `guarantee` says what the thresholds and p-values
+    of the fit promise.
     """
 
     encoder: Encoder
     encoded: Encoded
     n_training: int
     doubtful: npt.NDArray[np.bool_]
+    novel: npt.NDArray[np.bool_]
     folds: tuple[Fold, ...]
     seed: int
     guarantee: str
     notes: tuple[str, ...]
+
+    @cached_property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """Which rows are copies of one another: those that share an id."""
+        return self.encoded.ids()
+
+    def as_new(self, rows: npt.NDArray[np.int64]) -> Encoded:
+        """Return rows as they are to what has seen neither them nor their copies."""
+        return self.encoder.as_never_seen(self.encoded.take(rows), self.novel[rows])
+
+    def after(self, update: "Plan") -> "Plan":
+        """Return the same plan, its folds having trained also on what those of an update did."""
+        folds = []
+        for fold, later in zip(self.folds, update.folds, strict=True):
+            trained = update.ids[np.concatenate([later.normals, later.anomalies])]
+            more = np.flatnonzero(np.isin(self.ids, trained))
+            folds.append(replace(fold, normals=np.union1d(fold.normals, more)))
+        return replace(self, folds=tuple(folds))
 
     def members(self, lambdas: Sequence[float]) -> list[tuple[int, Member]]:
         """Return the members to train, each with the number of its fold.
@@ -81,18 +103,22 @@ def make_plan(
 ) -> Plan:
     """Plan a fit that splits its own rows."""
     normals, anomalies = _by_label(labels)
-    doubtful = _doubtful(labels, unlabelled)
+    # An encoder of all rows, to recognise copies by: that of the fit must not see held-back rows.
+    ids = Encoder.fit(schema, table).encode(table).ids()
+    doubtful = _doubtful(labels, unlabelled, ids)
     rng = np.random.default_rng(seed)
-    folds = make_folds(normals, anomalies, N_FOLDS[selection], rng, np.flatnonzero(doubtful))
+    folds = make_folds(normals, anomalies, N_FOLDS[selection], rng, np.flatnonzero(doubtful), ids)
     held_back = set.intersection(*(set(fold.calibration.tolist()) for fold in folds))
     used = np.concatenate([[*fold.normals, *fold.validation_normals] for fold in folds])
-    seen = np.unique(used).astype(np.int64)
-    encoder = Encoder.fit(schema, table.take(seen))
+    seen = np.unique(np.concatenate([used, anomalies])).astype(np.int64)
+    schema, novel = _known_levels(schema, table, ids, seen)
+    encoder = Encoder.fit(schema, table.take(np.setdiff1d(seen, anomalies)))
     return Plan(
         encoder,
         encoder.encode(table),
         table.n_rows,
         doubtful,
+        novel,
         tuple(folds),
         seed,
         _guarantee(folds, held_back, doubtful),
@@ -100,9 +126,37 @@ def make_plan(
     )
 
 
-def _doubtful(labels: Labels, unlabelled: Unlabelled) -> npt.NDArray[np.bool_]:
-    is_unlabelled: npt.NDArray[np.bool_] = labels == UNLABELLED
-    return is_unlabelled if unlabelled == "robust" else np.zeros_like(is_unlabelled)
+def _known_levels(
+    schema: Schema, table: Table, ids: npt.NDArray[np.int64], seen: npt.NDArray[np.int64]
+) -> tuple[Schema, npt.NDArray[np.bool_]]:
+    """Leave out levels of rows that no fold sees, and mark cells whose level no other row has."""
+    novel = np.zeros((table.n_rows, len(schema.columns)), dtype=np.bool_)
+    columns = list(schema.columns)
+    _, group = np.unique(ids, return_inverse=True)
+    for d, column in enumerate(schema.columns):
+        has_levels = column.coding is Kind.CATEGORY and column.kind is not Kind.BINARY
+        if not has_levels or not column.levels:
+            continue
+        code = column.values(table.cells[column.name])
+        has_level = ~np.isnan(code)
+        level = np.where(has_level, code, 0).astype(np.int64)
+        pairs = np.unique(np.stack([level, group], 1)[seen[has_level[seen]]], axis=0)
+        n_rows = np.bincount(pairs[:, 0], minlength=len(column.levels))
+        novel[seen, d] = (has_level & (n_rows[level] == 1))[seen]
+        if n_rows.any():
+            levels = tuple(x for x, n in zip(column.levels, n_rows.tolist(), strict=True) if n)
+            columns[d] = replace(column, levels=levels)  # type: ignore[arg-type] # of one type
+    return replace(schema, columns=tuple(columns)), novel
+
+
+def _doubtful(
+    labels: Labels, unlabelled: Unlabelled, ids: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Mark the unlabelled rows, but for copies of rows labelled normal, if they may be odd."""
+    if unlabelled == "normal":
+        return np.zeros(len(labels), dtype=np.bool_)
+    doubtful: npt.NDArray[np.bool_] = labels == UNLABELLED
+    return doubtful & ~np.isin(ids, ids[labels == NORMAL])
 
 
 def _guarantee(folds: Sequence[Fold], held_back: set[int], doubtful: npt.NDArray[np.bool_]) -> str:
@@ -128,8 +182,9 @@ def plan_with_validation(
     fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
     encoded = encoder.encode(table.followed_by(validation[0]))
     notes = (*_notes(labels, [fold], unlabelled), *_column_notes(schema))
-    doubtful = _doubtful(np.concatenate([labels, validation[1]]), unlabelled)
-    return Plan(encoder, encoded, table.n_rows, doubtful, (fold,), seed, REUSED, notes)
+    doubtful = _doubtful(np.concatenate([labels, validation[1]]), unlabelled, encoded.ids())
+    novel = np.zeros(encoded.observed.shape, dtype=np.bool_)  # validation rows were not seen
+    return Plan(encoder, encoded, table.n_rows, doubtful, novel, (fold,), seed, REUSED, notes)
 
 
 def _by_label(

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier.calibration import Calibration
+from fewlier.folds import one_of_each
 from fewlier.model import FittedModel
 from fewlier.planning import Plan
 from fewlier.sampling import IntArray
@@ -16,9 +17,13 @@ SAMPLE = 2000
 
 
 def calibrated(plan: Plan, model: FittedModel) -> FittedModel:
-    """Score the held-back normals by the members that never saw them, and a sample of all rows."""
+    """Score the held-back normals by the members that never saw them, and a sample of all rows.
+
+    Copies of one row are one normal, or one anomaly: they say no more than it does.
+    """
     kept = _kept(model)
     held_back = np.unique(np.concatenate([plan.folds[fold].calibration for fold in kept]))
+    held_back = one_of_each(held_back, plan.ids)
     unseen = [np.isin(held_back, plan.folds[fold].calibration) for fold in kept]
     sample = np.random.default_rng(plan.seed).permutation(plan.n_training)[:SAMPLE]
     calibration = Calibration(
@@ -34,7 +39,7 @@ def calibrated(plan: Plan, model: FittedModel) -> FittedModel:
 def out_of_fold_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.float64]:
     """Score the training rows, each by the folds that did not train on it, or by all.
 
-    No row is its own neighbour, and no tree that has seen it counts.
+    Neither a row nor its copies are its neighbours, and no tree counts that has seen one of them.
     """
     rows = np.arange(plan.n_training)
     return _scores_by_folds(plan, model, rows, _untrained(plan, model, rows))
@@ -65,7 +70,7 @@ def _held_back_anomaly_scores(plan: Plan, model: FittedModel) -> npt.NDArray[np.
     """Score the labelled anomalies by the members that did not train on them, where there are."""
     folds = [plan.folds[fold] for fold in _kept(model)]
     rows = np.unique(np.concatenate([[*f.anomalies, *f.validation_anomalies] for f in folds]))
-    rows = rows.astype(np.int64)
+    rows = one_of_each(rows.astype(np.int64), plan.ids)
     unseen = np.array([~np.isin(rows, fold.anomalies) for fold in folds])
     rows, unseen = rows[unseen.any(0)], unseen[:, unseen.any(0)]
     return _scores_by_folds(plan, model, rows, list(unseen))
@@ -78,7 +83,7 @@ def _scores_by_folds(
     scores = np.empty(len(numbers))
     for place, folds in _groups(model, eligible):
         rows = numbers[place]
-        scores[place] = model.score(plan.encoded.take(rows), folds, numbers=rows)
+        scores[place] = model.score(plan.as_new(rows), folds, ids=plan.ids[rows])
     return scores
 
 

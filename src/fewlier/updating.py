@@ -26,10 +26,7 @@ def update_model(
     ]
     quick = replace(recipe, settings=settings)
     ((fitted, history),) = fit_members([plan], [model.density], [members], quick, on_epoch)
-    # Numbers are those of remembered and new rows, not of the table that was fitted.
-    near = fitted.neighbours and fitted.neighbours.without_numbers()
-    trees = fitted.forest and fitted.forest.without_numbers()
-    return replace(fitted, reference=model.reference, neighbours=near, forest=trees), history
+    return replace(fitted, reference=model.reference), history
 
 
 def _start(model: FittedModel, fold: int, lam: float) -> Parameters:

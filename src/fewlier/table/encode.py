@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _LOW_END, _HIGH_END = -1.0, 2.0
 _MIN_POSITIVE, _MAX_POSITIVE = 1e-30, 1e30
 _MAX_FLOAT = float(np.finfo(np.float64).max)
 _CONSTANT_SPAN = 1e-3
+_AT_A_TIME = 65_536  # rows whose cells are put together as bytes
 LOGGED = (Kind.COUNT, Kind.POSITIVE)
 """Codings whose values span orders of magnitude, so that a network reads their logarithm."""
 
@@ -51,6 +53,21 @@ class Encoded:
     def __len__(self) -> int:
         """Count the rows."""
         return len(self.inputs)
+
+    def ids(self) -> npt.NDArray[np.int64]:
+        """Return a number for each row, shape (n,), that its copies share and no other row has.
+
+        It depends on the row's cells alone, and is the same in every table of one encoder.
+        """
+        digests = bytearray()
+        for start in range(0, len(self), _AT_A_TIME):
+            rows = slice(start, start + _AT_A_TIME)
+            # Adding 0 makes -0 a 0.
+            targets = np.where(self.observed[rows], self.targets[rows], 0).astype("<f4") + 0
+            flags = np.hstack([self.observed[rows], self.outside[rows]])
+            for cells, known in zip(targets, np.packbits(flags, axis=1), strict=True):
+                digests += blake2b(cells.tobytes() + known.tobytes(), digest_size=8).digest()
+        return np.frombuffer(bytes(digests), dtype="<i8").astype(np.int64)
 
     def take(self, rows: npt.NDArray[Any]) -> Encoded:
         """Return the rows given by integer positions or by a boolean mask."""
@@ -225,6 +242,17 @@ class Encoder:
                 inputs[d][:, 0] = np.where(known, numeric_inputs, stats.fill)
         inputs[-1][:] = ~encoded.observed[:, self.missable]
         return encoded
+
+    def as_never_seen(self, encoded: Encoded, cells: Bools) -> Encoded:
+        """Encode marked cells, shape (n, D), as `encode` does a level that training never had."""
+        inputs, targets = encoded.inputs.copy(), encoded.targets.copy()
+        inputs[cells[:, self.input_owner]] = 0
+        for d in np.flatnonzero(cells.any(0)):
+            column, rows = self.schema.columns[d], cells[:, d]
+            is_number = column.kind is not Kind.CATEGORY
+            codes = targets[rows, d].astype(np.int64)
+            targets[rows, d] = np.array(column.levels, np.float64)[codes] if is_number else 0
+        return Encoded(inputs, targets, encoded.observed, encoded.outside | cells)
 
     def decode(self, column: npt.NDArray[np.int64], targets: Floats) -> Floats:
         """Return targets of numeric columns in the user's units; counts as integers.
