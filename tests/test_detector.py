@@ -674,10 +674,10 @@ def test_if_every_member_diverges_the_fit_is_an_error(selection, changes):
         small(selection=selection, max_epochs=3, **changes).fit(patients(), LABELS)
 
 
-def test_progress_is_told_after_each_epoch():
+def test_progress_is_told_at_the_start_and_after_each_epoch():
     news = []
     small(max_epochs=4).fit(patients(), LABELS, on_epoch=lambda *n: news.append(n))
-    assert news == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert news == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_patience_ends_training_early():

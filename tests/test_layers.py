@@ -29,14 +29,14 @@ LAYERS = [  # bottom to top; a layer imports only from those before it
     {"summary"},
     {"record"},
     {"detector"},
-    {"plot", "baselines", "datasets", "demo", "files"},
+    {"plot", "baselines", "datasets", "demo", "files", "pace"},
     {"report", "benchmark"},
     {"cli"},
     {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 WITHOUT_TORCH = {"errors", "stopping", "atomic", "shown", "table", "archive", "manifest"}
-WITHOUT_TORCH |= {"curves", "summary", "datasets", "cli"}
+WITHOUT_TORCH |= {"curves", "summary", "datasets", "pace", "cli"}
 
 MAX_FUNCTION_LINES = 60  # both without their docstrings
 MAX_CLASS_LINES = 250

@@ -210,7 +210,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         validation : (X, y), or None
             Rows that choose epoch and lambda; without them, some of the training rows do.
         on_epoch : callable
-            Told after each epoch how many are done, and how many there are at most.
+            Told at the start, and after each epoch, how many are done of at most how many.
         """
         _fit(self, X, y, validation, on_epoch)
         return self
@@ -226,7 +226,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         X, y : as in `fit`
             Rows that are labelled now. One that trained without its label is recognised.
         on_epoch : callable
-            Told after each epoch how many are done, and how many there are at most.
+            Told at the start, and after each epoch, how many are done of at most how many.
         """
         _update(self, X, y, on_epoch)
         return self

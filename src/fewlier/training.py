@@ -105,7 +105,7 @@ def train(
     settings : Settings
         How to train.
     on_epoch : callable
-        Told after every epoch how many are done and how many there are at most.
+        Told at the start, and after every epoch, how many are done and how many there are at most.
     doubtful : tensor (rows,) or None
         Which of the rows may be hidden anomalies; None where none may.
     """
@@ -113,6 +113,7 @@ def train(
     groups = _groups(density, members, settings)
     total = settings.max_epochs * len(groups)
     results: dict[int, Trained] = {}
+    on_epoch(0, total)
     for number, group in enumerate(groups):
         stack = _Stack(density, rows, [members[i] for i in group], settings, doubtful)
         with denormals_as_zero():

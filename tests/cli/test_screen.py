@@ -1,8 +1,10 @@
 """Notes and progress on standard error: a bar on a terminal, lines off it."""
 
 import itertools
+import math
 import os
 import pty
+import re
 import subprocess
 import sys
 import warnings
@@ -12,28 +14,44 @@ import pytest
 from fewlier.cli import screen
 from fewlier.cli.screen import progress, warnings_as_notes
 
-BAR = (
-    "import time\nfrom fewlier.cli.screen import progress\n"
-    "with progress('counting', 'nothing was lost.') as show:\n"
-    "    for share in (None, 0.25, 0.5, 1.0): show(share); time.sleep(0.12)\n"
-)
+BAR = """
+import time
+from fewlier.cli.screen import progress, say
+with progress('counting', 'nothing was lost.') as show:
+    for share in (None, 0.25, 0.5, 1.0):
+        show(share)
+        time.sleep(0.12)
+        {after}
+"""
 
 
-def test_a_terminal_shows_a_bar():
+def on_a_terminal(code):
+    """Return what Python code prints to standard error where that is a terminal."""
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "80"}
     with subprocess.Popen(
-        [sys.executable, "-c", BAR], stdout=subprocess.PIPE, stderr=theirs, env=environment
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=environment
     ) as process:
         os.close(theirs)
         shown = b"".join(iter(lambda: read(ours), b"")).decode()
         assert process.stdout.read() == b""
     os.close(ours)
     assert process.returncode == 0
+    return shown
+
+
+def test_a_terminal_shows_a_bar():
+    shown = on_a_terminal(BAR.format(after=""))
     assert "counting" in shown
     assert "━" in shown
     assert "\x1b[2K" in shown  # lines are cleared, so that nothing is left of it
     assert "fewlier:" not in shown
+
+
+def test_a_message_has_a_line_of_its_own_above_the_bar():
+    shown = on_a_terminal(BAR.format(after="say('so far')"))
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown))
+    assert lines.count("fewlier: so far") == 4
 
 
 def read(descriptor):
@@ -51,19 +69,35 @@ def clock(monkeypatch):
 
 
 @pytest.mark.usefixtures("clock")
-def test_off_a_terminal_lines_come_now_and_then(capsys, monkeypatch):
-    monkeypatch.setattr(screen, "SECONDS_BETWEEN_LINES", 10.0)
+@pytest.mark.parametrize(
+    ("seconds", "lines"),
+    [
+        (
+            5.0,  # ten percent take longer
+            [
+                "fewlier: scoring: 10% done, about 90 s left",
+                "fewlier: scoring: 20% done, about 80 s left",
+                "fewlier: scoring: 30% done, about 70 s left",
+                "fewlier: scoring: 40% done, about 60 s left",
+            ],
+        ),
+        (
+            15.0,
+            [
+                "fewlier: scoring: 15% done, about 85 s left",
+                "fewlier: scoring: 30% done, about 70 s left",
+            ],
+        ),
+    ],
+)
+def test_off_a_terminal_lines_come_now_and_then(seconds, lines, capsys, monkeypatch):
+    monkeypatch.setattr(screen, "SECONDS_BETWEEN_LINES", seconds)
     with progress("scoring", "no output was written.") as show:
         for percent in range(1, 41):
             show(percent / 100)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines() == [
-        "fewlier: scoring: 10% done, about 90 s left",
-        "fewlier: scoring: 20% done, about 80 s left",
-        "fewlier: scoring: 30% done, about 70 s left",
-        "fewlier: scoring: 40% done, about 60 s left",
-    ]
+    assert err.splitlines() == lines
 
 
 @pytest.mark.usefixtures("clock")
@@ -116,3 +150,32 @@ def test_warnings_of_others_go_where_they_went():
 
     with pytest.warns(DeprecationWarning, match="old"):
         warn()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.004, "fewlier: fitting takes at most about 1 s.\n"),
+        (0.5, "fewlier: fitting takes at most about 50 s.\n"),
+        (9.0, "fewlier: fitting takes at most about 15 min; see the help.\n"),
+        (100.0, "fewlier: fitting takes at most about 2.8 h; see the help.\n"),
+    ],
+)
+def test_the_time_is_announced_after_the_first_epoch(seconds, said, capsys, monkeypatch):
+    now = itertools.chain([0.0, 7.0, 7.0 + seconds], itertools.repeat(math.nan))
+    monkeypatch.setattr("fewlier.pace.time.perf_counter", lambda: next(now))
+    shares = []
+    on_epoch = screen.announcing("fitting", shares.append, "; see the help")
+    on_epoch(0, 100)
+    assert capsys.readouterr().err == ""
+    for epoch in range(1, 101):
+        on_epoch(epoch, 100)
+    assert capsys.readouterr() == ("", said)
+    assert shares == [epoch / 100 for epoch in range(101)]
+
+
+def test_nothing_is_announced_of_what_is_over(capsys):
+    on_epoch = screen.announcing("fitting", lambda _: None)
+    on_epoch(0, 1)
+    on_epoch(1, 1)
+    assert capsys.readouterr() == ("", "")

@@ -1,5 +1,6 @@
 """What people see on standard error: notes, warnings, progress."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import typer
 
 from fewlier.errors import FewlierWarning, LabelWarning
+from fewlier.pace import Pace, duration
 from fewlier.shown import shown
 from fewlier.stopping import farewell
 
@@ -20,13 +22,17 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[float | None], None]
 """Takes the share that is done, from 0 to 1, or None if nobody knows."""
 
-# Off a terminal, a line about the progress comes at most this often.
-SECONDS_BETWEEN_LINES = 10.0
+# Off a terminal, a line about the progress comes when both have gone by since the last.
+SECONDS_BETWEEN_LINES = 30.0
+SHARE_BETWEEN_LINES = 0.1
+# Seconds that somebody may want to shorten.
+LONG = 60.0
 
 
 def say(message: str) -> None:
-    """Print a message to standard error."""
-    typer.echo(f"fewlier: {_visible(message)}", err=True)
+    """Print a message to standard error; a bar there makes room for it."""
+    sys.stderr.write(f"fewlier: {_visible(message)}\n")
+    sys.stderr.flush()
 
 
 def echo(text: str) -> None:
@@ -94,6 +100,24 @@ def progress(what: str, if_stopped: str) -> Iterator[Progress]:
         yield update
 
 
+def announcing(what: str, show: Progress, hint: str = "") -> Callable[[int, int], None]:
+    """Return what is told of epochs: it shows them, and announces how long they will take.
+
+    The hint comes where that is long.
+    """
+
+    def announce(seconds: float) -> None:
+        say(f"{what} takes at most about {duration(seconds)}{hint if seconds > LONG else ''}.")
+
+    pace = Pace(announce)
+
+    def on_epoch(done: int, total: int) -> None:
+        pace(done, total)
+        show(done / total)
+
+    return on_epoch
+
+
 @contextmanager
 def _shown(what: str) -> Iterator[Progress]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -112,17 +136,19 @@ def _shown(what: str) -> Iterator[Progress]:
 
 def _lines(what: str) -> Progress:
     started = latest = time.monotonic()
+    told = 0.0
 
     def show(share: float | None) -> None:
-        nonlocal latest
+        nonlocal latest, told
         now = time.monotonic()
-        if now - latest < SECONDS_BETWEEN_LINES:
+        is_far = share is None or share > told + SHARE_BETWEEN_LINES - 1e-9
+        if now < latest + SECONDS_BETWEEN_LINES or not is_far:
             return
-        latest = now
-        done = f"{now - started:.0f} s"
+        latest, told = now, share or told
+        done = duration(now - started)
         if share:
             left = (now - started) * (1 - share) / share
-            done = f"{share:.0%} done, about {left:.0f} s left"
+            done = f"{share:.0%} done, about {duration(left)} left"
         say(f"{what}: {done}")
 
     return show

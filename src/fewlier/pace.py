@@ -1,0 +1,61 @@
+"""How long a fit takes, measured on its first epoch."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from fewlier.detector import AnomalyDetector
+
+
+@final
+class Pace:
+    """Says, after the first epoch, how long all epochs take at most; an `on_epoch` of a fit.
+
+    What comes before and after the epochs takes about as long as one of a hundred.
+
+    Parameters
+    ----------
+    on_known : callable
+        Told the seconds, once. Members that stop improving make a fit shorter. A fit of one epoch
+        is over by then, and nothing is said of it.
+    """
+
+    def __init__(self, on_known: Callable[[float], None]) -> None:
+        self._on_known = on_known
+        self._started = time.perf_counter()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take the news that `done` of at most `total` epochs are done."""
+        if done == 0:
+            self._started = time.perf_counter()
+        elif done == 1 < total:
+            self._on_known((time.perf_counter() - self._started) * total)
+
+
+def seconds_to_fit(detector: "AnomalyDetector", X: object, y: object = None) -> float:
+    """Return how long a fit takes at most, from its first epoch; the detector is left unfitted."""
+
+    def stop(seconds: float) -> None:
+        raise _Known(seconds)
+
+    started = time.perf_counter()
+    try:
+        detector.fit(X, y, on_epoch=Pace(stop))
+    except _Known as known:
+        return known.seconds
+    return time.perf_counter() - started
+
+
+@final
+class _Known(Exception):
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+
+def duration(seconds: float) -> str:
+    """Write a time as people do: ``40 s``, ``12 min``, ``3.5 h``."""
+    if seconds < 99.5:
+        return f"{max(seconds, 1):.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 99.5 else f"{minutes / 60:.1f} h"
