@@ -41,16 +41,16 @@ smoke: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed
 
-# Runs the commands of the guide and writes what they print into it.
+# Runs the commands of these documents and writes what they print into them.
 guide: $(READY)
-	$(BIN)/python tools/guide.py docs/GUIDE.md
+	$(BIN)/python tools/guide.py docs/GUIDE.md README.md
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist fewlier-demo .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted install is repeated.

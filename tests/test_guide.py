@@ -1,4 +1,4 @@
-"""docs/GUIDE.md shows what its commands print; tools/guide.py, which runs them, can tell."""
+"""README.md and docs/GUIDE.md show what their commands print, as tools/guide.py finds out."""
 
 import re
 import subprocess
@@ -32,8 +32,9 @@ def document(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_guide_shows_what_its_commands_print():
-    done = run(GUIDE, "--check")
+@pytest.mark.parametrize("path", [GUIDE, ROOT / "README.md"], ids=lambda path: path.name)
+def test_a_document_shows_what_its_commands_print(path):
+    done = run(path, "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -51,6 +52,16 @@ def test_links_within_the_guide_lead_somewhere():
     targets = re.findall(r"\]\(#([^)]+)\)", text)
     assert targets
     assert set(targets) <= anchors
+
+
+def test_documents_are_treated_one_by_one_and_none_is_forgotten(document, tmp_path):
+    first = document("$ echo new > made; cat made\nold\n").rename(tmp_path / "first.md")
+    second = document("$ ls\n")
+    assert run(second, first, "--check").returncode == 1
+    assert run(first, second, "--check").returncode == 1
+    assert run(first, second).returncode == 0
+    assert "cat made\nnew\n" in first.read_text("utf-8")
+    assert run(second, first, "--check").returncode == 0
 
 
 def test_commands_run_in_one_folder_and_their_output_is_written_below_them(document):
@@ -77,6 +88,8 @@ def test_commands_run_in_one_folder_and_their_output_is_written_below_them(docum
         (" row   score\n ────────────\n   7    9.9", " row   score\n ─────────────\n   7   10.1"),
         ("done", "fewlier: fitting: 53% done, about 9 s left\ndone"),
         ("done", "fewlier: fitting: 12 s\ndone"),
+        ("done", "fewlier: scoring: 53% done, about 9 min left\ndone"),
+        ("takes at most about 8 s.", "takes at most about 2.5 h; `fit --help` says more."),
     ],
 )
 def test_what_another_machine_prints_is_no_difference(shown, printed, document, tmp_path):

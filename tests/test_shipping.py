@@ -105,7 +105,7 @@ def test_the_wheel_works_where_it_is_installed(wheel, tmp_path):
     (packages / "dependencies.pth").write_text(f"{here['purelib']}\n{here['platlib']}\n")
     found = run(python, "-c", "import fewlier; print(fewlier.__file__)", cwd=tmp_path)
     assert Path(found.strip()).is_relative_to(packages)
-    shown = run(python.with_name("fewlier"), "demo", cwd=tmp_path, TMPDIR=str(tmp_path))
+    shown = run(python.with_name("fewlier"), "demo", cwd=tmp_path)
     assert "Most anomalous test rows" in shown
-    (page,) = tmp_path.glob("fewlier-demo-*/report.html")
-    assert str(page) in shown.replace("\n", "")
+    assert "fewlier-demo/report.html" in shown
+    assert (tmp_path / "fewlier-demo" / "report.html").exists()

@@ -1,7 +1,7 @@
-"""Run the commands that a document shows: `python tools/guide.py docs/GUIDE.md [--check]`.
+"""Run the commands that documents show: `python tools/guide.py docs/GUIDE.md README.md [--check]`.
 
 A block of the kind `console` shows commands, each after "$ ", and below it what it prints. All
-commands of a document run one after the other in one temporary folder. The blocks are written anew;
+commands of a document run one after the other in one temporary folder. The blocks are replaced;
 with --check they are compared instead, and a block that shows anything else fails (exit code 1).
 """
 
@@ -24,10 +24,11 @@ PROMPT = "$ "
 # One thread adds numbers up in the same order everywhere, and does not quarrel for cores.
 ENVIRONMENT = {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
 # Lines about the progress come only where a command takes long.
-PROGRESS = re.compile(r"^fewlier: \w+ing: .* s( left)?\n", flags=re.MULTILINE)
+PROGRESS = re.compile(r"^fewlier: \w+ing: .* (s|min|h)( left)?\n", flags=re.MULTILINE)
 # What another machine may print otherwise: times, versions, and which lambdas are kept, which hangs
 # on last digits. The width of a table hangs on its numbers.
 MASKS = (
+    (re.compile(r"(?<=takes at most about )[^.]*(\.\d[^.]*)?"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? s\b"), "TIME"),
     (re.compile(r"(?<=torch )\S+"), "VERSION"),
     (re.compile(r"^lambda .*", flags=re.MULTILINE), "LAMBDAS"),
@@ -39,18 +40,23 @@ TOLERANCE = Decimal("0.05")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the blocks of a document anew, or compare them; return the exit code."""
-    parser = argparse.ArgumentParser(description="Run the commands that a document shows.")
-    parser.add_argument("document", type=Path)
+    """Replace the blocks of some documents, or compare them; return the exit code."""
+    parser = argparse.ArgumentParser(description="Run the commands that documents show.")
+    parser.add_argument("documents", type=Path, nargs="+")
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     options = parser.parse_args(arguments)
-    text = options.document.read_text("utf-8")
+    return max([treat(document, check=options.check) for document in options.documents])
+
+
+def treat(document: Path, *, check: bool) -> int:
+    """Replace the blocks of a document, or compare them; return the exit code."""
+    text = document.read_text("utf-8")
     shown = [step for block in BLOCK.findall(text) for step in steps(block)]
     with tempfile.TemporaryDirectory() as folder:
         printed = [(command, output_of(command, Path(folder))) for command, _ in shown]
-    if not options.check:
-        options.document.write_text(rewritten(text, printed), "utf-8")
-        print(f"guide: wrote the output of {len(printed)} commands to {options.document}")
+    if not check:
+        document.write_text(rewritten(text, printed), "utf-8")
+        print(f"guide: wrote the output of {len(printed)} commands to {document}")
         return 0
     stale = [difference(*pair) for pair in zip(shown, printed, strict=True) if not alike(*pair)]
     print(*stale, f"guide: {len(stale)} of {len(shown)} commands print something else", sep="\n")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Enough held-back benign rows for this rate, and none to spare for a smaller one.
 FALSE_ALARM_RATE = 0.05
 N_SHOWN = 5
+TABLES = "train.csv", "test.csv"
 LABEL = "malignant"
 NUMBER = "tumour"
 
@@ -55,7 +56,7 @@ def breast_cancer(n_labels: int, seed: int) -> Split:
 def write_tables(split: Split, folder: Path) -> None:
     """Write the training and test rows as CSV files, to try the other commands on."""
     labelled = split.table.append_column(LABEL, pa.array(split.labels))
-    for name, rows in (("train.csv", split.training), ("test.csv", split.test)):
+    for name, rows in zip(TABLES, (split.training, split.test), strict=True):
         with create_table(folder / name) as write:
             write(labelled.take(rows))
 

@@ -60,7 +60,8 @@ def folder(tmp_path):
 
     def content(*but):
         paths = (path for path in tmp_path.rglob("*") if path.is_file())
-        return {p.name: p.read_bytes() for p in paths if p.name not in but}
+        found = {str(path.relative_to(tmp_path)): path for path in paths}
+        return {name: path.read_bytes() for name, path in found.items() if name not in but}
 
     return content
 

@@ -11,6 +11,7 @@ from fewlier import __version__
 from fewlier.cli import (
     comparison,
     data,
+    demo,
     inspection,
     labelled,
     report,
@@ -32,7 +33,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (training, scoring, report, labelled, inspection, data, reproduction, comparison):
+for commands in (
+    demo,
+    training,
+    scoring,
+    report,
+    labelled,
+    inspection,
+    data,
+    reproduction,
+    comparison,
+):
     commands.register(app)
 
 

@@ -3,18 +3,13 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fewlier.cli.options import Anomaly, AsJson, Data, LabelOrNone, Model, Normal, read_label
-from fewlier.cli.screen import echo, progress, say
+from fewlier.cli.screen import progress, say
 from fewlier.errors import UserError
-
-if TYPE_CHECKING:
-    from fewlier.demo import Split
-    from fewlier.detector import AnomalyDetector
 
 
 def register(app: typer.Typer) -> None:
@@ -63,29 +58,3 @@ def report(  # noqa: PLR0913 - options of a command are its arguments
         typer.echo(json.dumps(record))
     else:
         say(f"{n_rows} rows scored, {n_above} above the threshold; the report is {output}.")
-
-
-def report_demo(detector: "AnomalyDetector", split: "Split") -> None:
-    """Write the demonstration's report where it is in nobody's way, and say where."""
-    from fewlier.demo import LABEL, test_rows
-    from fewlier.report import gather, write_report
-    from fewlier.report.page import require_extra
-    from fewlier.table.label_column import LabelColumn
-    from fewlier.table.reading import HeldTable
-
-    try:
-        require_extra()
-    except UserError as error:  # it goes without
-        say(f"note: {error}")
-        return
-    facts = gather(
-        detector,
-        HeldTable(test_rows(split), "the test rows"),
-        LabelColumn(LABEL),
-        source="the test rows",
-        model="the second fit",
-        on_batch=lambda _: None,
-    )
-    path = Path(mkdtemp(prefix="fewlier-demo-")) / "report.html"
-    write_report(facts, path)
-    echo(f"\nThe same as a page, to open in a browser: {path}")

@@ -1,4 +1,4 @@
-"""Commands that train: `demo`, `fit` and `update`."""
+"""Commands that train: `fit` and `update`."""
 
 import json
 from contextlib import ExitStack
@@ -23,8 +23,7 @@ from fewlier.cli.options import (
     read_label,
     read_names,
 )
-from fewlier.cli.report import report_demo
-from fewlier.cli.screen import echo, progress, say
+from fewlier.cli.screen import announcing, echo, progress, say
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
@@ -32,34 +31,8 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command(epilog="Example: fewlier demo --labels 6")(demo)
     app.command(epilog="Example: fewlier fit train.csv --label fraud -o fraud.fewlier")(fit)
     app.command(epilog="Example: fewlier update fraud.fewlier more.csv --label fraud")(update)
-
-
-def demo(
-    labels: Annotated[int, typer.Option(min=2, max=100, help="Malignant rows to label.")] = 6,
-    random_state: RandomState = 0,
-    tables: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Only write its rows there: train.csv and test.csv."),
-    ] = None,
-    report: Annotated[
-        bool, typer.Option(help="Write a page of the test rows to a temporary folder.")
-    ] = True,
-) -> None:
-    """Fit, score, explain and report on a built-in table, with and without labels."""
-    from rich.console import Console
-
-    from fewlier.demo import breast_cancer, run, write_tables
-
-    if tables is None:
-        detector, split = run(Console(), labels, random_state)
-        if report:
-            report_demo(detector, split)
-        return
-    write_tables(breast_cancer(labels, random_state), tables)
-    echo(f"Wrote train.csv and test.csv to {tables}; their label column is 'malignant'.")
 
 
 def fit(  # noqa: PLR0913 - options of a command are its arguments
@@ -136,7 +109,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             read_label(label, anomaly, normal),
             ignore=read_names(ignore or []),
             validation=held_back,
-            on_epoch=lambda done, total: show(done / total),
+            on_epoch=announcing("fitting", show, hint="; `fewlier fit --help` says what is faster"),
         )
     detector.save(output)
     if "" in file.columns:
@@ -168,7 +141,7 @@ def update(  # noqa: PLR0913 - options of a command are its arguments
                 detector,
                 file,
                 read_label(label, anomaly, normal),
-                on_epoch=lambda done, total: show(done / total),
+                on_epoch=announcing("updating", show),
             )
     detector.save(target)
     _report(detector, target, as_json)

@@ -1,0 +1,94 @@
+"""The demonstration: `demo`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fewlier.cli.options import RandomState
+from fewlier.cli.screen import echo, say
+from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    from fewlier.demo import Split
+    from fewlier.detector import AnomalyDetector
+
+MODEL = "tumours.fewlier"
+REPORT = "report.html"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: fewlier demo --labels 6")(demo)
+
+
+def demo(
+    labels: Annotated[
+        int, typer.Option(min=2, max=100, metavar="N", help="Malignant rows to label.")
+    ] = 6,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where to write report and model."),
+    ] = Path("fewlier-demo"),
+    tables: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Only write the rows there: train.csv, test.csv."),
+    ] = None,
+    random_state: RandomState = 0,
+) -> None:
+    """Fit, score, explain and report on a built-in table, with and without labels."""
+    from rich.console import Console
+
+    from fewlier.demo import TABLES, breast_cancer, run, write_tables
+
+    if tables is not None:
+        write_tables(breast_cancer(labels, random_state), tables)
+        echo(f"Wrote {' and '.join(TABLES)} to {tables}; their label column is 'malignant'.")
+        return
+    _make(output)
+    detector, split = run(Console(), labels, random_state)
+    write_tables(split, output)
+    detector.save(output / MODEL)
+    has_report = _report(detector, split, output / REPORT)
+    echo(f"\nWrote {', '.join(TABLES)} and {MODEL} to {output}.")
+    if has_report:
+        echo(f"The same as a page, to open in a browser: {output / REPORT}")
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, before any work, that files can be written to."""
+    from fewlier.table.writing import check_output
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"--output must be a folder that can be written; got {str(folder)!r}: "
+            f"{error.strerror}. Choose another path."
+        ) from error
+    check_output(folder / MODEL)
+
+
+def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
+    """Write the report, where the packages for it are installed; say whether it was."""
+    from fewlier.demo import LABEL, test_rows
+    from fewlier.report import gather, write_report
+    from fewlier.report.page import require_extra
+    from fewlier.table.label_column import LabelColumn
+    from fewlier.table.reading import HeldTable
+
+    try:
+        require_extra()
+    except UserError as error:  # the rest of the demonstration needs none of them
+        say(f"note: {error}")
+        return False
+    facts = gather(
+        detector,
+        HeldTable(test_rows(split), "test.csv"),
+        LabelColumn(LABEL),
+        source="test.csv",
+        model=MODEL,
+        on_batch=lambda _: None,
+    )
+    write_report(facts, path)
+    return True
