@@ -107,6 +107,26 @@ def test_native_types_are_read_as_their_iso_text(kind, library):
         np.testing.assert_array_equal(found, schema.match(as_text).cells[name], err_msg=name)
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.timestamp("ns"), "1970-01-01 00:00:01.234567"),
+        (pa.timestamp("ns", "Asia/Tokyo"), "1970-01-01 09:00:01.234567+09:00"),
+        (pa.time64("ns"), "00:00:01.234567"),
+    ],
+)
+def test_nanoseconds_of_arrow_are_left_out(kind, text):
+    cells = pa.array([1_234_567_891, None], pa.int64()).cast(kind)
+    assert Table.of(pa.table({"x": cells})).cells["x"].tolist() == [text, None]
+
+
+@pytest.mark.parametrize("day", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_the_ends_of_time_survive_json(day):
+    schema = schema_of([day] * 5)
+    assert Schema.from_json(schema.to_json()) == schema
+    assert schema.columns[0].date.text(0.0) == day[:10]
+
+
 def test_arrays_of_dates_are_read_too():
     array = np.array([["2026-01-05T08:00"], ["2026-02-06T09:30"], ["NaT"]], "datetime64[ns]")
     table = Table.of(array)

@@ -101,6 +101,11 @@ def test_a_tenth_of_the_cells_may_be_slips_and_no_more():
     assert np.isnan(moments.instant[-2:]).all()
 
 
+def test_slips_may_come_first():
+    dates = [f"{day:02d}.{month:02d}.2026" for month in range(1, 13) for day in range(1, 29)]
+    assert form_of(*(f"slip {number}" for number in range(20)), *dates) == "%d.%m.%Y"
+
+
 def test_the_clock_is_that_of_the_cell_and_the_instant_that_of_the_zone():
     moments, _ = DateForm(ISO_ZONED).parse(column("2026-03-24T23:30:00-05:00", "2026-03-25T04:30Z"))
     assert moments.instant[0] == moments.instant[1]

@@ -135,7 +135,8 @@ def in_words(aspect: Aspect, number: float, *, with_time: bool = False) -> str:
         minutes = round(number * 60) % (24 * 60)
         return f"{minutes // 60:02d}:{minutes % 60:02d}"
     moment = datetime.fromtimestamp(min(max(number, _FIRST), _LAST), UTC)
-    return moment.strftime("%Y-%m-%d %H:%M" if with_time else "%Y-%m-%d")
+    day, clock = moment.date().isoformat(), moment.strftime("%H:%M")
+    return f"{day} {clock}" if with_time else day
 
 
 def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> list[DatePart]:
@@ -148,8 +149,8 @@ def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> 
     known = moments.instant[~np.isnan(moments.instant)]
     if form.has_day:
         usual = moments.instant[normal & ~np.isnan(moments.instant)]
-        ends = np.quantile(usual if len(usual) else [0.0], (_EARLY, 1 - _EARLY)).tolist()
-        parts.append(DatePart(source, form, Aspect.DATE, *ends))
+        ends = np.quantile(usual if len(usual) else [0.0], (_EARLY, 1 - _EARLY))
+        parts.append(DatePart(source, form, Aspect.DATE, *ends.clip(_FIRST, _LAST).tolist()))
     if np.nan_to_num(moments.second).any() or not form.has_day:
         start = _longest_pause(moments.second[normal & ~np.isnan(moments.second)])
         parts.append(DatePart(source, form, Aspect.TIME, start, start))

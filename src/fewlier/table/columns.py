@@ -289,12 +289,10 @@ class Schema:
                 f"The table must have the {len(sources)} columns of training; got it "
                 f"{' and '.join(found)}. Add, drop or rename columns."
             )
+        parts = {column.source: column.date for column in self.columns if column.date is not None}
         dates = {
-            column.source: _read_dates(
-                column.date, table.cells[column.source], column.source in table.temporal
-            )
-            for column in self.columns
-            if column.date is not None
+            source: _read_dates(part, table.cells[source], source in table.temporal)
+            for source, part in parts.items()
         }
         unread = {name: missed for name, (*_, missed) in dates.items() if missed is not None}
         cells, written = {}, {}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import date, datetime, time
 from itertools import islice
 from typing import NamedTuple, final
 
 import numpy as np
+import numpy.typing as npt
 
 from fewlier.errors import FormatError, UserError
 from fewlier.table.frame import Bools, Cells, Floats, missing
@@ -24,13 +25,15 @@ _MOSTLY = 0.9
 # Distinct texts that forms are guessed from, and that sort out guesses before all are read.
 _N_GUESSED, _N_SAMPLED = 10, 500
 _MAX_PATTERN = 64
+_DAY = 86_400.0  # seconds
+_FIRST_DAY = date(1970, 1, 1)
 
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _ISO_SHAPES = {
-    ISO: re.compile(rf"{_DAY}(?:[T ]{_CLOCK})?"),
-    ISO_ZONED: re.compile(rf"{_DAY}[T ]{_CLOCK} ?{_ZONE}"),
+    ISO: re.compile(rf"{_DATE}(?:[T ]{_CLOCK})?"),
+    ISO_ZONED: re.compile(rf"{_DATE}[T ]{_CLOCK} ?{_ZONE}"),
     ISO_TIME: re.compile(_CLOCK),
 }
 _DIRECTIVES = "YymbBdaAHIMSfpz"
@@ -111,16 +114,20 @@ class DateForm:
         cells : array of object, shape (n,)
             Text, None where missing.
         """
-        found = {text: self._moment(text) for text in set(cells) - {None}}
-        nothing = (np.nan, np.nan, np.nan)
-        rows = [nothing if text is None else found[text] or nothing for text in cells]
-        values = np.array(rows, dtype=np.float64).reshape(-1, 3).T
-        moments = Moments(*(np.ascontiguousarray(part) for part in values))
-        return moments, ~missing(cells) & np.isnan(moments.second)
+        position = {text: place for place, text in enumerate(dict.fromkeys(cells))}
+        found = [None if text is None else self._read(text) for text in position]
+        places = np.fromiter(map(position.__getitem__, cells), np.int64, len(cells))
+        local, ahead = (part[places] for part in _clocks(found, self.is_zoned))
+        second, nothing = np.mod(local, _DAY), np.full(len(cells), np.nan)
+        is_unread = ~missing(cells) & np.isnan(second)
+        if not self.has_day:
+            return Moments(nothing, second, nothing), is_unread
+        weekday = np.mod(np.floor(local / _DAY) + _FIRST_DAY.weekday(), 7)
+        return Moments(local - ahead, second, weekday), is_unread
 
     def reads(self, text: str) -> bool:
         """Whether a text is in this form."""
-        return self._moment(text) is not None
+        return self._read(text) is not None
 
     def to_json(self) -> str:
         """Return the pattern."""
@@ -148,31 +155,36 @@ class DateForm:
         has_day = "d" in calendar and bool({"Y", "y"} & calendar) and bool({*"mbB"} & calendar)
         return is_short and is_known and (has_day or (has_clock and not calendar))
 
-    def _moment(self, text: str) -> tuple[float, float, float] | None:
-        """Read one text; None if it is in another form."""
+    def _read(self, text: str) -> datetime | None:
+        """Read one text, a time of day as one of 1970; None if it is in another form."""
+        shape, text = _ISO_SHAPES.get(self.pattern), text.strip()
         try:
-            found = self._read(text.strip())
+            if shape is None:
+                found = datetime.strptime(text, self.pattern)
+                return found if self.has_day else datetime.combine(_FIRST_DAY, found.timetz())
+            if not shape.fullmatch(text):
+                return None
+            if self.pattern == ISO_TIME:
+                return datetime.combine(_FIRST_DAY, time.fromisoformat(text))
+            return datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
         except (ValueError, OverflowError):
             return None
-        if found is None:
-            return None
-        clock = found.timetz() if isinstance(found, datetime) else found
-        second = clock.hour * 3600 + clock.minute * 60 + clock.second + clock.microsecond / 1e6
-        if not isinstance(found, datetime):
-            return np.nan, second, np.nan
-        instant = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-        return instant, second, float(found.weekday())
 
-    def _read(self, text: str) -> datetime | time | None:
-        shape = _ISO_SHAPES.get(self.pattern)
-        if shape is None:
-            found = datetime.strptime(text, self.pattern)
-            return found if self.has_day else found.timetz()
-        if not shape.fullmatch(text):
-            return None
-        if self.pattern == ISO_TIME:
-            return time.fromisoformat(text)
-        return datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
+
+def _clocks(moments: list[datetime | None], is_zoned: bool) -> tuple[Floats, Floats]:
+    """Return what clocks show, in seconds since 1970, and how far they are ahead of UTC."""
+    if not is_zoned:
+        local = np.array(moments, dtype="datetime64[us]")
+        return _seconds(local - np.datetime64(_FIRST_DAY)), np.zeros(len(moments))
+    clocks = [moment and moment.replace(tzinfo=None) for moment in moments]
+    offsets = [moment and moment.utcoffset() for moment in moments]
+    ahead = np.array(offsets, dtype="timedelta64[us]")
+    return _clocks(clocks, is_zoned=False)[0], _seconds(ahead)
+
+
+def _seconds(durations: npt.NDArray[np.timedelta64]) -> Floats:
+    seconds: Floats = durations / np.timedelta64(1, "s")
+    return seconds
 
 
 def iso_form(cells: Cells) -> DateForm | None:
@@ -201,11 +213,10 @@ def recognise(cells: Cells) -> Recognised | None:
     number above 12 in either place, both forms are returned.
     """
     counts = Counter(text.strip() for text in cells[~missing(cells)])
-    forms = _guesses(list(islice(counts, _N_GUESSED)))
+    forms = _guesses(_spread(counts, _N_GUESSED))
     if not forms:
         return None
-    every = max(1, len(counts) // _N_SAMPLED)
-    sample = Counter({text: counts[text] for text in islice(counts, 0, None, every)})
+    sample = Counter({text: counts[text] for text in _spread(counts, _N_SAMPLED)})
     likely = [form for form in forms if _share(form, sample) >= _MOSTLY]
     shares = {form: _share(form, counts) for form in likely}
     best = [form for form in likely if shares[form] == max(shares.values())]
@@ -213,9 +224,14 @@ def recognise(cells: Cells) -> Recognised | None:
         return None
     for other in best[1:]:
         for text in counts:
-            if other._moment(text) != best[0]._moment(text):
+            if other._read(text) != best[0]._read(text):
                 return Recognised(best[0], other, text)
     return Recognised(best[0], None, "")
+
+
+def _spread(counts: Counter[str], n: int) -> list[str]:
+    """Return n of the texts, or a few more, from the first to the last."""
+    return list(islice(counts, 0, None, max(1, len(counts) // n)))
 
 
 def _share(form: DateForm, counts: Counter[str]) -> float:

@@ -321,9 +321,22 @@ def _cells_of_series(name: str, series: nw.Series[Any]) -> Cells:
         return _finite(name, series.cast(nw.Float64()).to_numpy())
     if dtype == nw.Duration:
         return _seconds(series.to_numpy())
-    values = np.fromiter(series.to_list(), dtype=object, count=len(series))
+    values = np.fromiter(_in_microseconds(series).to_list(), dtype=object, count=len(series))
     # Categories may be numbers; their dtype says that they are labels all the same.
     return _cells_of_objects(name, values, as_text=dtype in (nw.Categorical, nw.Enum))
+
+
+def _in_microseconds(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return dates and times of Arrow without nanoseconds, which Python's own do not have."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    native = series.to_native()
+    if not isinstance(native, pa.ChunkedArray) or getattr(native.type, "unit", "") != "ns":
+        return series
+    kind = native.type
+    finer = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.time64("us")
+    return nw.from_native(native.cast(finer, safe=False), series_only=True)
 
 
 def _cells_of_vector(name: str, vector: npt.NDArray[Any]) -> Cells:
