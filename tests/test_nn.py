@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from fewlier.nn import MaskedMLP
+from fewlier.nn import TILE, MaskedMLP, in_tiles
 
 
 def network(*sizes, seed=0):
@@ -39,3 +39,13 @@ def test_a_layer_may_have_a_mask_and_another_none():
     found = mlp(x, [None, seen])
     torch.testing.assert_close(found[:, 0], mlp(x)[:, 0])
     torch.testing.assert_close(found[:, 1], mlp.biases[-1][1].expand(3))
+
+
+@pytest.mark.parametrize("shape", [(7, 500), (500, 37), (40, 16), (3, 300)])
+def test_a_row_has_the_same_product_among_any_number_of_tiles(shape):
+    rows, matrix = torch.randn(16 * TILE, shape[0]), torch.randn(shape)
+    whole = in_tiles(lambda tile: tile @ matrix, rows)
+    torch.testing.assert_close(whole, rows @ matrix)
+    for start in range(0, len(rows), 3 * TILE):
+        part = in_tiles(lambda tile: tile @ matrix, rows[start : start + TILE])
+        assert torch.equal(part, whole[start : start + TILE])

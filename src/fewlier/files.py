@@ -188,7 +188,8 @@ def score_file(
                 rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
             write(rows)
             n_above += int(is_anomaly.sum())
-    passed_through = tuple(name for name in file.columns if name not in schema.sources)
+    known = set(schema.sources)
+    passed_through = tuple(name for name in file.columns if name not in known)
     return ScoreReport(
         tally.n_rows,
         n_above,

@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from fewlier.nn import in_tiles
+
 LEAST = 1e-4
 """Added to a mean squared distance, in squared standard deviations: its logarithm has an end.
 
@@ -78,7 +80,8 @@ class Landmarks:
         other takes the typical parts.
         """
         squares = (self.rows**2).sum(-1)
-        rough = torch.addmm(squares, points, self.rows.T, alpha=-2)  # less |x|^2, alike for all
+        # Less |x|^2, which is alike for all.
+        rough = in_tiles(lambda p: torch.addmm(squares, p, self.rows.T, alpha=-2), points)
         if ids is not None and len(self.ids):
             is_self = torch.from_numpy(ids[:, None] == self.ids).to(rough.device)
             rough = rough.masked_fill(is_self, torch.inf)

@@ -18,14 +18,18 @@ from fewlier.drift import Drift, Reference, compare
 from fewlier.errors import UserError
 from fewlier.forest import Forest
 from fewlier.neighbours import Neighbours
-from fewlier.nn import denormals_as_zero
+from fewlier.nn import TILE, denormals_as_zero
 from fewlier.points import Numbers
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Table
 
-# Rows are scored in chunks padded to one size, so that a row's arithmetic, bit for bit, does not
-# depend on its neighbours. On a CPU the intermediate results of a chunk stay in the cache.
+# Rows are scored in chunks of at most so many, and of fewer where rows are wide: on a CPU the
+# intermediate results of a chunk stay in the cache.
 CHUNK = {"cpu": 1024, "cuda": 8192}
+MAX_INPUTS = 2**20
+# A chunk is padded to whole tiles, on a GPU to its full size, so that a row's arithmetic, bit for
+# bit, does not depend on its neighbours (`nn.in_tiles`).
+PADDING = {"cpu": TILE, "cuda": CHUNK["cuda"]}
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -255,14 +259,13 @@ class FittedModel:
         cells = Cells(torch.from_numpy(rows), torch.from_numpy(columns))
         informed = self.density.informed
         total = self.density.joint.no_outlook(len(rows))
-        for chunk, start, _ in self._chunks(encoded):
-            size = len(chunk.targets)
-            is_here = cells.rows // size == start // size
+        for chunk, start, stop in self._chunks(encoded):
+            is_here = (cells.rows >= start) & (cells.rows < stop)
             for index in range(self.density.n_passes):
                 lines = (is_here & informed[index, cells.columns]).nonzero().squeeze(-1)
                 if not len(lines):
                     continue
-                some = Cells(cells.rows[lines] % size, cells.columns[lines])
+                some = Cells(cells.rows[lines] - start, cells.columns[lines])
                 with torch.no_grad(), denormals_as_zero():
                     part = member.density.outlook(chunk, index, some)
                 share = 1 / informed.sum(0).double()[some.columns]
@@ -323,11 +326,14 @@ class FittedModel:
         return member_terms(member.density, member.anchors, rows, member.passes)
 
     def _chunks(self, encoded: Encoded, size: int | None = None) -> Iterator[tuple[Rows, int, int]]:
-        """Yield rows in chunks of one size, each with the numbers of the rows it stands for."""
-        size = size or CHUNK[self.device.type]
+        """Yield rows in chunks, each with the numbers of the rows it stands for."""
+        padding = size or PADDING[self.device.type]
+        most = MAX_INPUTS // self.encoder.n_inputs // padding * padding
+        size = size or min(CHUNK[self.device.type], max(most, padding))
         for start in range(0, len(encoded), size):
             stop = min(start + size, len(encoded))
-            # The last chunk repeats its first row.
-            index = np.arange(start, start + size)
+            n_rows = -(-(stop - start) // padding) * padding
+            # Padding repeats the chunk's first row.
+            index = np.arange(start, start + n_rows)
             index[stop - start :] = start
             yield Rows.of(encoded.take(index), self.device), start, stop

@@ -1,6 +1,6 @@
 """Masked layers; a mask is a pure function of "which output may see which input"."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TypeAlias, final
@@ -18,6 +18,10 @@ Masks: TypeAlias = Sequence[Bool[Tensor, "*_ _ _"] | None]
 # Of matrices with fewer than twelve columns, CPU kernels sum some rows in another order than
 # others, so that the last bits of a row's result depend on its place among the rows.
 NARROWEST = 16
+
+
+TILE = 64
+"""Rows that a product is computed for at a time, see `in_tiles`."""
 
 
 @contextmanager
@@ -82,14 +86,30 @@ def autoregressive_masks(
     return [*masks, below[-1].unsqueeze(-1) < output_positions.unsqueeze(-2)]
 
 
+def in_tiles(
+    product: Callable[[Float[Tensor, "_ i"]], Float[Tensor, "_ o"]], rows: Float[Tensor, "n i"]
+) -> Float[Tensor, "n o"]:
+    """Return a product of rows and a matrix, computed for `TILE` rows at a time.
+
+    Kernels choose the order of their sums by the shapes they are given. In tiles of one shape a
+    row's result is the same, bit for bit, among any number of rows.
+    """
+    if len(rows) <= TILE:
+        return product(rows)
+    return torch.cat([product(tile) for tile in rows.split(TILE)])
+
+
 def _product(
     x: Float[Tensor, "*m n i"], weight: Float[Tensor, "*k i o"]
 ) -> Float[Tensor, "*m n o"]:
     """Return x @ weight, each row bit for bit the same wherever it stands."""
     width = weight.shape[-1]
-    if width >= NARROWEST:
+    if width < NARROWEST:
+        return _product(x, functional.pad(weight, (0, NARROWEST - width)))[..., :width]
+    if weight.ndim > 2:  # a stack in training
         return x @ weight
-    return (x @ functional.pad(weight, (0, NARROWEST - width)))[..., :width]
+    rows = x.reshape(-1, x.shape[-1])
+    return in_tiles(lambda tile: tile @ weight, rows).reshape(*x.shape[:-1], width)
 
 
 @final

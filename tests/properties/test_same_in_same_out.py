@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewlier import AnomalyDetector
+from fewlier import model as scoring
 from fewlier.model import CHUNK
+from fewlier.nn import TILE
 
 N = 3 * CHUNK["cpu"] + 17
 ODD = [1e300, -1e300, -1.0, 0.5]  # far away, and outside of some domains
@@ -114,3 +116,31 @@ def test_all_else_that_is_said_of_a_row_is_the_same_in_any_batch(selection, rows
 @each_selection
 def test_the_scores_of_strange_rows_are_numbers(selection):
     assert np.isfinite(scores_of_all(selection)).all()
+
+
+@each_selection
+@pytest.mark.parametrize("most", [1, 2**9, 2**13])
+def test_wide_rows_in_smaller_chunks_score_the_same(selection, most, monkeypatch):
+    monkeypatch.setattr(scoring, "MAX_INPUTS", most)
+    scores = fitted(selection).anomaly_score(rows_to_score())
+    np.testing.assert_array_equal(scores, scores_of_all(selection))
+
+
+@each_selection
+def test_what_was_expected_is_the_same_in_any_chunk(selection):
+    rows = [0, CHUNK["cpu"] - 1, CHUNK["cpu"], N - 1]
+    tops = said_of_all(selection, "explain").tops(rows)
+    for row, top in zip(rows, tops, strict=True):
+        assert fitted(selection).explain(rows_to_score().iloc[[row]]).tops() == [top]
+
+
+@pytest.mark.parametrize("n", [1, TILE, TILE + 1, CHUNK["cpu"] + 1])
+def test_few_rows_are_padded_to_whole_tiles_alone(n, monkeypatch):
+    sizes, rows_of = [], scoring.Rows.of
+    monkeypatch.setattr(
+        scoring.Rows,
+        "of",
+        lambda encoded, device: sizes.append(len(encoded)) or rows_of(encoded, device),
+    )
+    fitted("average").anomaly_score(rows_to_score().iloc[:n])
+    assert sum(sizes) == -(-n // TILE) * TILE
