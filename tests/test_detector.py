@@ -12,9 +12,10 @@ import torch
 from factories import small
 from sklearn.metrics import roc_auc_score
 
-from fewlier import FewlierWarning, UserError
+from fewlier import AnomalyDetector, FewlierWarning, UserError
 from fewlier.conditionals.categorical import Categorical
 from fewlier.conditionals.gaussian_mixture import GaussianMixture
+from fewlier.errors import LeftOutWarning
 
 SELECTIONS = ["average", "best"]
 N, N_ANOMALIES = 300, 6
@@ -300,10 +301,40 @@ def test_two_columns_of_one_name_are_an_error():
         small().fit(table, LABELS)
 
 
-def test_a_text_column_that_looks_like_an_id_is_refused_with_advice():
-    table = patients().assign(id=[f"patient {i}" for i in range(N)])
-    with pytest.raises(UserError, match=r"Column 'id' .*300 different texts.*leave it out"):
-        small().fit(table, LABELS)
+def test_an_id_is_left_out_with_a_warning_and_accepted_later(tmp_path):
+    table = patients()
+    table.insert(1, "id", [f"patient {i}" for i in range(N)])
+    expected = small(max_epochs=1).fit(patients(), LABELS).anomaly_score(patients())
+    with pytest.warns(LeftOutWarning, match=r"'id' \(an identifier: 300 different texts in 300"):
+        detector = small(max_epochs=1).fit(table, LABELS)
+    assert detector.n_features_in_ == 9
+    assert detector.feature_names_in_.tolist() == list(table)
+    detector.save(tmp_path / "m.fewlier")
+    loaded = AnomalyDetector.load(tmp_path / "m.fewlier")
+    assert loaded.feature_names_in_.tolist() == list(table)
+    for known in (detector, loaded):
+        assert known.anomaly_score(patients()).tolist() == expected.tolist()
+        assert known.anomaly_score(table).tolist() == expected.tolist()
+        with pytest.raises(UserError, match="unexpected 'name'"):
+            known.anomaly_score(patients().assign(name="x"))
+
+
+def test_columns_left_out_of_an_array_may_come_again_or_not():
+    rows = patients().to_numpy(dtype=object)
+    ids = np.array([[f"patient {i}"] for i in range(N)], dtype=object)
+    with pytest.warns(LeftOutWarning):
+        detector = small(max_epochs=1).fit(np.hstack([ids, rows]), LABELS)
+    scores = detector.anomaly_score(rows)
+    assert detector.anomaly_score(np.hstack([ids, rows])).tolist() == scores.tolist()
+    with pytest.raises(UserError, match="X has 7 features, but AnomalyDetector is expecting 9"):
+        detector.anomaly_score(rows[:, 1:])
+
+
+def test_a_column_to_ignore_is_not_looked_at():
+    table = patients().assign(tags=[[i] for i in range(N)])
+    detector = small(max_epochs=1, columns={"tags": "ignore"}).fit(table, LABELS)
+    assert "1 left out (tags)" in str(detector.summary_)
+    assert len(detector.anomaly_score(table.head(3))) == 3
 
 
 def test_two_thousand_columns_fit():

@@ -275,7 +275,7 @@ IN_MANIFEST = {
     "selection": (("selection",), "worst", "selection is unknown"),
     "extra": (("extra",), [], "no record"),
     "encoder": (("encoder", "stats"), [], "statistics for each column"),
-    "kind": (("encoder", "schema", 0, "kind"), "date", "must have a known kind"),
+    "kind": (("encoder", "schema", "columns", 0, "kind"), "date", "must have a known kind"),
     "density": (("density", "name"), "os.system", "density is unknown"),
     "density type": (("density", "name"), ["made"], "no text"),
     "hidden": (("density", "hidden"), [0], "sizes of its density are wrong"),

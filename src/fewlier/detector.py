@@ -15,13 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from fewlier.calibration import Calibration
 from fewlier.drift import Drift
-from fewlier.errors import FewlierWarning, UserError
+from fewlier.errors import FewlierWarning, LeftOutWarning, UserError, raise_all
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models
 from fewlier.manifest import read_manifest
 from fewlier.memory import Memory
 from fewlier.model import FittedModel
-from fewlier.parameters import available_device, read_recipe, read_schema, read_seed
+from fewlier.parameters import (
+    available_device,
+    ignored_columns,
+    read_recipe,
+    read_schema,
+    read_seed,
+)
 from fewlier.persistence import load_model, save_model
 from fewlier.planning import make_plan, plan_with_validation
 from fewlier.record import from_record, to_record
@@ -29,6 +35,7 @@ from fewlier.selection import Selection
 from fewlier.summary import summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.frame import has_names, row_labels, unread_note
+from fewlier.table.inference import IGNORED
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
@@ -57,8 +64,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         Kinds of columns that should not be inferred: "real", "binary", "count", "positive" or
         "category", by column name. Where the numbers of a text column may be read in two ways, an
         example says how they are written: "1.234,5", or with a kind "count:1.234,5"; where it may
-        hold two different days, the pattern of its dates does: "%d/%m/%Y". A single kind, such as
-        "real", is how every column that can be is scored:
+        hold two different days, the pattern of its dates does: "%d/%m/%Y". "ignore" leaves a
+        column out; identifiers and free text are left out with a warning unless declared. A single
+        kind, such as "real", is how every column that can be is scored:
         ``AnomalyDetector(columns="real", selection="best", patience=None)`` is the setting of the
         paper's experiments, mixtures of Gaussians on columns scaled to [0, 1].
     conditionals : mapping of str to str, or None
@@ -348,7 +356,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         detector = cls(**parameters)
         device = available_device(parameters["device"])
         detector.model_, detector._memory, _ = load_model(path, device=device)
-        _remember_columns(detector, detector.model_.encoder.schema.sources, has_names)
+        _remember_columns(detector, detector.model_.encoder.schema.given, has_names)
         detector.summary_ = summary
         return detector
 
@@ -407,7 +415,7 @@ def _described(tags: Tags) -> Tags:
 def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[np.int8]]:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise UserError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
-    table = schema.match(Table.of(pair[0]))
+    table = schema.match(Table.of(pair[0], ignore={left.name for left in schema.left_out}))
     return table, Labels.of(pair[1], table.n_rows).codes
 
 
@@ -433,22 +441,29 @@ def _remember_columns(detector: AnomalyDetector, names: tuple[str, ...], has_nam
         del detector.feature_names_in_
 
 
-def _by_position(table: Table, names: tuple[str, ...]) -> Table:
-    """Give the columns of a table the names of the training columns."""
-    if len(table.names) != len(names):
-        raise UserError(
-            f"X has {len(table.names)} features, but AnomalyDetector is expecting {len(names)} "
-            f"features as input. Give the columns of training: {', '.join(names[:5])}, ..."
-        )
-    return table.renamed(names)
+def _by_position(table: Table, schema: Schema) -> Table:
+    """Give the columns of a table the names of training; those left out then may be absent."""
+    for names in (schema.given, schema.sources):
+        if len(table.names) == len(names):
+            return table.renamed(names)
+    raise UserError(
+        f"X has {len(table.names)} features, but AnomalyDetector is expecting {len(schema.given)} "
+        f"features as input. Give the columns of training: {', '.join(schema.given[:5])}, ..."
+    )
 
 
 def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
-    table, is_named, schema = Table.of(X), has_names(X), model.encoder.schema
+    is_named, schema = has_names(X), model.encoder.schema
+    problems: dict[str, UserError] = {}
+    table = Table.of(X, problems=problems)
     if not is_named or not was_named:
         if is_named != was_named:
             _warn_of_names(is_named)
-        table = _by_position(table, schema.sources)
+        names, table = table.names, _by_position(table, schema)
+        renamed = dict(zip(names, table.names, strict=True))
+        problems = {renamed[name]: problem for name, problem in problems.items()}
+    left_out = {left.name for left in schema.left_out}
+    raise_all([problem for name, problem in problems.items() if name not in left_out])
     matched = schema.match(table)
     if matched.unread:
         warnings.warn(unread_note(matched.unread), FewlierWarning, stacklevel=4)
@@ -473,9 +488,11 @@ def _fit(
     parameters = detector.get_params(deep=False)
     recipe = read_recipe(parameters)
     seed = read_seed(detector.random_state)
-    table = Table.of(X)
+    problems: dict[str, UserError] = {}
+    table = Table.of(X, ignore=ignored_columns(detector.columns), problems=problems)
     labels = Labels.of(y, table.n_rows)
-    schema = read_schema(parameters, table, labels.codes != ANOMALY)
+    schema = read_schema(parameters, table, labels.codes != ANOMALY, problems)
+    _warn_of_left_out(schema)
     training = schema.match(table), labels.codes
     if training[0].unread:
         warnings.warn(unread_note(training[0].unread), FewlierWarning, stacklevel=3)
@@ -521,6 +538,17 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
         notes += (f"The threshold had been moved ({before.rule}); move it again.",)
     facts = detector.model_, detector.history_, labels, seconds, notes
     detector.summary_ = summarise(*facts, first_epoch=0).after(before)
+
+
+def _warn_of_left_out(schema: Schema) -> None:
+    """Name the columns that were left out without the user saying so."""
+    left = [f"{name!r} ({why})" for name, _, why in schema.left_out if why != IGNORED]
+    if left:
+        message = (
+            f"Left out: {', '.join(left)}. Declare a column 'category' to keep it, or 'ignore' to "
+            "leave it out without this note."
+        )
+        warnings.warn(message, LeftOutWarning, stacklevel=4)
 
 
 def _warn_of_names(is_named: bool) -> None:

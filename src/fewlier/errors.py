@@ -6,15 +6,20 @@
     └── FewlierError            everything fewlier raises on purpose
         └── UserError           what the user can fix; the command line exits with 2
             ├── CellError       a cell that cannot be read as its column must be
+            ├── ColumnErrors    several columns that cannot be used as they are
             └── FormatError     a model file that is damaged or unsafe
 
     UserWarning
     └── FewlierWarning          the result stands, with a limit the user should know of
-        └── LabelWarning        a label that may be a slip
+        ├── LabelWarning        a label that may be a slip
+        └── LeftOutWarning      columns that were left out
 
 A message names its subject, what it must be, what was found and where, and a remedy; rows are
 counted from 0. Whatever is not a `FewlierError` is a bug and keeps its traceback.
 """
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class FewlierError(Exception):
@@ -51,6 +56,48 @@ class CellError(UserError):
         return CellError(self.found, self.row + n_rows, self.remedy)
 
 
+class ColumnErrors(UserError):
+    """Several columns that cannot be used as they are, all told at once.
+
+    Parameters
+    ----------
+    problems : sequence of UserError
+        What is wrong with each.
+    """
+
+    def __init__(self, problems: Sequence[UserError]) -> None:
+        lines = "".join(f"\n- {problem}" for problem in problems)
+        super().__init__(f"{len(problems)} columns cannot be used as they are:{lines}")
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[type["ColumnErrors"], tuple[tuple[UserError, ...]]]:
+        """Let the error cross processes with all of its parts."""
+        return ColumnErrors, (self.problems,)
+
+    def after(self, n_rows: int) -> "ColumnErrors":
+        """Return the same errors with `n_rows` more rows before their own."""
+        return ColumnErrors(
+            [p.after(n_rows) if isinstance(p, CellError) else p for p in self.problems]
+        )
+
+
+def raise_all(problems: Collection[UserError]) -> None:
+    """Raise what is wrong with columns, if anything is: one error as it is, several together."""
+    if len(problems) > 1:
+        raise ColumnErrors(list(problems))
+    for problem in problems:
+        raise problem
+
+
+@contextmanager
+def noting(problems: dict[str, UserError], column: str) -> Iterator[None]:
+    """Note what is wrong with a column instead of raising it."""
+    try:
+        yield
+    except UserError as error:
+        problems[column] = error
+
+
 class FormatError(UserError):
     """A model file, or a part of one, that is damaged, unsafe or of an unknown format."""
 
@@ -61,3 +108,7 @@ class FewlierWarning(UserWarning):
 
 class LabelWarning(FewlierWarning):
     """A label that was taken for what it says, and may be a slip."""
+
+
+class LeftOutWarning(FewlierWarning):
+    """Columns that were left out, because nothing can be learned from them."""

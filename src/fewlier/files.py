@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
@@ -14,13 +14,13 @@ import pyarrow as pa
 from fewlier.calibration import Calibration, check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.drift import Drift
-from fewlier.errors import FewlierWarning, LabelWarning, UserError
+from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError
 from fewlier.evaluation import Evaluation, evaluate
 from fewlier.explanation import Explanation, explain
 from fewlier.model import FittedModel
 from fewlier.table import Encoded, Table
 from fewlier.table.choice import RowChoice
-from fewlier.table.columns import choices, listed
+from fewlier.table.columns import listed
 from fewlier.table.frame import Unread, all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
@@ -47,24 +47,17 @@ def _no_news(share: float | None) -> None:
 def read_training_rows(
     file: TableFile,
     label: LabelColumn | None,
-    ignore: Sequence[str] = (),
     *,
     is_complete: bool = True,
 ) -> tuple[pa.Table, Labels | None]:
     """Return the features and labels of a file.
 
-    Features are all columns but the label, those to ignore, and one without a name, such as the
-    index that pandas writes. A file that is not complete may lack values that `label` names.
+    Features are all columns but the label and one without a name, such as the index that pandas
+    writes. A file that is not complete may lack values that `label` names.
     """
     labels = label and FileLabels(label, file)
-    unknown = [name for name in ignore if name not in file.columns]
-    if unknown:
-        raise UserError(
-            f"{file.name}: columns to ignore must be among its columns; got {listed(unknown)}. "
-            f"{choices(unknown[0], file.columns)}"
-        )
-    left_out = {"", *ignore, *([label.name] if label else [])}
-    features = [name for name in file.columns if name not in left_out]
+    others = {"", *([label.name] if label else [])}
+    features = [name for name in file.columns if name not in others]
     if not features:
         raise UserError(f"{file.name}: a table must have a column to learn from; none is left.")
     batch = file.whole()
@@ -102,18 +95,27 @@ def fit_file(
     file: TableFile,
     label: LabelColumn | None,
     *,
-    ignore: Sequence[str] = (),
     validation: TableFile | None = None,
+    strict: bool = False,
     on_epoch: OnEpoch = no_news,
 ) -> AnomalyDetector:
-    """Fit a detector to the rows of a file; without a label column all rows are unlabelled."""
-    rows, labels = read_training_rows(file, label, ignore)
+    """Fit a detector to the rows of a file; without a label column all rows are unlabelled.
+
+    `strict` refuses a table with columns that would be left out.
+    """
+    rows, labels = read_training_rows(file, label)
     held_back = None
     if validation is not None:
-        held_back = read_training_rows(validation, label, ignore, is_complete=False)
+        held_back = read_training_rows(validation, label, is_complete=False)
     # Either may be at fault.
-    with naming(file.name if validation is None else f"{file.name}, {validation.name}"):
-        return detector.fit(rows, labels, validation=held_back, on_epoch=on_epoch)
+    name = file.name if validation is None else f"{file.name}, {validation.name}"
+    with naming(name), warnings.catch_warnings():
+        if strict:
+            warnings.simplefilter("error", LeftOutWarning)
+        try:
+            return detector.fit(rows, labels, validation=held_back, on_epoch=on_epoch)
+        except LeftOutWarning as warning:
+            raise UserError(f"a strict fit must use every column. {warning}") from warning
 
 
 def update_file(
@@ -124,8 +126,11 @@ def update_file(
     batch = file.whole()
     labels.add(batch)
     found = labels.read()
-    features = batch.features(detector.model_.encoder.schema)
+    schema = detector.model_.encoder.schema
+    features = batch.features(schema)
     with naming(file.name):
+        if not features.num_columns:
+            schema.match(Table({}))  # says which columns are missing
         return detector.update(features, found, on_epoch=on_epoch)
 
 
@@ -188,7 +193,7 @@ def score_file(
                 rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
             write(rows)
             n_above += int(is_anomaly.sum())
-    known = set(schema.sources)
+    known = set(schema.given)
     passed_through = tuple(name for name in file.columns if name not in known)
     return ScoreReport(
         tally.n_rows,

@@ -19,6 +19,7 @@ from fewlier.fitting import Recipe
 from fewlier.table import Kind, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
 from fewlier.table.frame import Bools
+from fewlier.table.inference import IGNORE
 from fewlier.training import Settings
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -82,17 +83,28 @@ def _read_architecture(parameters: Mapping[str, Any]) -> Architecture:
     return Architecture(hidden, flow=flow, **{name: parameters[name] for name in _SIZES})
 
 
+def ignored_columns(columns: object) -> list[str]:
+    """Name the columns that a detector's parameter `columns` declares to be left out."""
+    return (
+        [n for n, said in columns.items() if said == IGNORE] if isinstance(columns, Mapping) else []
+    )
+
+
 def read_schema(
-    parameters: Mapping[str, Any], table: Table, is_normal: Bools | None = None
+    parameters: Mapping[str, Any],
+    table: Table,
+    is_normal: Bools | None = None,
+    problems: Mapping[str, UserError] | None = None,
 ) -> Schema:
     """Infer the columns of a table, and score those as the user chose by `conditionals`.
 
-    `is_normal` are the rows that are not labelled anomalies; None: all.
+    `is_normal` are the rows that are not labelled anomalies; None: all. `problems` are what is
+    wrong with columns already.
     """
     columns = parameters["columns"]
     is_choice = columns is None or isinstance(columns, str | Mapping)
     _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
-    schema = infer_schema(table, columns, is_normal)
+    schema = infer_schema(table, columns, is_normal, problems)
     conditionals = parameters["conditionals"]
     if not conditionals:
         return schema
@@ -109,12 +121,11 @@ def read_schema(
         for column, name in zip(schema.columns, chosen, strict=True)
     }
     recoded = infer_schema(schema.match(table), declared, is_normal).columns
-    return Schema(
-        tuple(
-            replace(c, form=found.form, date=found.date, conditional=_unusual(name))
-            for c, found, name in zip(recoded, schema.columns, chosen, strict=True)
-        )
+    columns = tuple(
+        replace(c, form=found.form, date=found.date, conditional=_unusual(name))
+        for c, found, name in zip(recoded, schema.columns, chosen, strict=True)
     )
+    return replace(schema, columns=columns)
 
 
 def _unusual(conditional: str | None) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 from fewlier.archive import require
 from fewlier.curves import MemberCurve, curves_of
 from fewlier.shown import shown
-from fewlier.table.columns import Column, fields_of, is_finite_float
+from fewlier.table.columns import Column, Schema, fields_of, is_finite_float
 from fewlier.table.label_column import listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 from fewlier.table.numbers import PLAIN
@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.fitting import MemberHistory
     from fewlier.model import FittedModel
 
+LEFT_OUT = "left out"
+"""Stands for the kind of a column that is not learned from."""
 _NUMBERS = ("validation", "threshold", "seconds")
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")
 
@@ -33,7 +35,8 @@ class Summary:
     n_normal, n_anomaly, n_unlabelled : int
         Rows of each label.
     kinds : dict of str to str
-        The kind of each column, with the way it is scored, or written, where that is special.
+        The kind of each column, with the way it is scored, or written, where that is special;
+        `LEFT_OUT` of a column that is not learned from.
     lambda_weights : dict of float to float
         Total weight of the members of each lambda in the score.
     validation : float
@@ -179,7 +182,7 @@ def summarise(
         n_anomaly=n_anomaly,
         n_unlabelled=n_unlabelled,
         labelled_kinds=labels.kind_counts,
-        kinds={c.name: _kind(c) for c in model.encoder.schema.columns},
+        kinds=_kinds(model.encoder.schema),
         lambda_weights=weights,
         validation=sum(line.weight * line.criterion for line in kept),
         criterion=kept[0].criterion_name,
@@ -221,6 +224,11 @@ def _diverged(history: Sequence["MemberHistory"]) -> list[str]:
         f"{len(lambdas)} of {len(history)} members diverged and were left out: "
         f"lambda {', '.join(lambdas)}."
     ]
+
+
+def _kinds(schema: Schema) -> dict[str, str]:
+    kinds = {column.name: _kind(column) for column in schema.columns}
+    return kinds | {left.name: LEFT_OUT for left in schema.left_out}
 
 
 def _kind(column: Column) -> str:

@@ -197,7 +197,7 @@ SCARCE = {
     "twice a name": (TEXT.replace("id", "city", 1).encode(), "'city' 2 times"),
     "label alone": (csv(ROWS[["fraud"]]), "must have a column to learn from; none is left"),
     "no columns": (parquet(pa.table({})), "must have a column"),
-    "ids": (csv(ROWS.assign(id="n" + ROWS["id"])), "'id'.*ignore"),
+    "ids alone": (csv(ROWS[["id", "fraud"]]), r"none is left: 'id' \(an identifier"),
 }
 
 
@@ -217,7 +217,10 @@ FIT = {
     "--label fraud --column visits": "--column must be NAME=KIND, .*; got 'visits'",
     "--label fraud --column visits=counts": "visits.*counts",
     "--label fraud --column visit=count": "visit",
-    "--label fraud --ignore id,when": "columns to ignore must be among.*'when'",
+    "--label fraud --ignore id,when": "must be in the table; got 'when'",
+    "--label fraud --strict": r"a strict fit must use every column.*'id' \(an identifier",
+    "--label fraud --ignore id --column id=real": "must name a column once; got 'id' again",
+    "--label fraud --column city=real --column visits=odd": "2 columns .*'visits' .*'city' ",
     "--label fraud --ignore id,amount,visits,city": "must have a column to learn from",
     "--label fraud --false-alarm-rate 2": "false_alarm_rate.*2",
     "--label fraud --validation absent.csv": "absent.csv: .*No such file",

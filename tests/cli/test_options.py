@@ -1,7 +1,7 @@
 import pytest
 
 from fewlier import UserError
-from fewlier.cli.options import read_kinds, read_label, read_names
+from fewlier.cli.options import read_columns, read_label, read_names
 from fewlier.table.label_column import LabelColumn
 
 
@@ -11,16 +11,25 @@ from fewlier.table.label_column import LabelColumn
         ([], None),
         (["visits=count"], {"visits": "count"}),
         (["a=b=real", "c d=category"], {"a=b": "real", "c d": "category"}),
-        (["x=real", "x=count"], {"x": "count"}),
     ],
 )
 def test_a_kind_comes_after_the_last_equals_sign(declarations, kinds):
-    assert read_kinds(declarations) == kinds
+    assert read_columns(declarations, []) == kinds
 
 
 def test_a_declaration_without_a_kind_is_refused():
     with pytest.raises(UserError, match="must be NAME=KIND, such as visits=count; got 'visits'"):
-        read_kinds(["visits"])
+        read_columns(["visits"], [])
+
+
+def test_columns_to_ignore_are_declared_so():
+    assert read_columns(["a=real"], ["b, c"]) == {"a": "real", "b": "ignore", "c": "ignore"}
+
+
+@pytest.mark.parametrize(("columns", "ignored"), [(["a=real"], ["a"]), (["a=real", "a=count"], [])])
+def test_a_column_is_declared_once(columns, ignored):
+    with pytest.raises(UserError, match="must name a column once; got 'a' again"):
+        read_columns(columns, ignored)
 
 
 @pytest.mark.parametrize(

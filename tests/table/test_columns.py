@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fewlier.errors import FormatError, UserError
 from fewlier.table import CODINGS, Column, Kind, Schema, Table, infer_schema
+from fewlier.table.columns import LeftOut
 from fewlier.table.frame import Unread
 from fewlier.table.inference import is_strongly_skewed, looks_like_counts
 from fewlier.table.numbers import PLAIN, NumberForm
@@ -142,9 +143,60 @@ def test_small_integers_are_never_strongly_skewed():
     assert not is_strongly_skewed(np.array([0.5, 1, 2, 3]))
 
 
-def test_a_text_column_of_mostly_distinct_values_is_refused():
-    with pytest.raises(UserError, match=r"Column 'x' must repeat .* 21 different .*leave it out"):
-        column_of([f"id{row}" for row in range(21)])
+IDS = [f"id{row}" for row in range(21)]
+SENTENCES = [f"the {row} of them came" for row in range(21)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (IDS, "an identifier: 21 different texts in 21 cells"),
+        (SENTENCES, "free text: 21 different texts in 21 cells"),
+    ],
+)
+def test_text_of_mostly_distinct_values_is_left_out(texts, reason):
+    table = Table.of(pd.DataFrame({"a": range(21), "x": texts, "b": 0.5}))
+    schema = infer_schema(table)
+    assert schema.names == ("a", "b")
+    assert schema.left_out == (LeftOut("x", 1, reason),)
+    assert schema.given == ("a", "x", "b")
+    assert Schema.from_json(schema.to_json()) == schema
+    for rows in (table, table.select(["b", "a"])):  # present or absent
+        assert schema.match(rows).names == ("a", "b")
+    assert infer_schema(table, {"x": "category"}).names == ("a", "x", "b")
+
+
+def test_a_column_is_left_out_on_demand_whatever_it_holds():
+    frame = pd.DataFrame({"a": [1, 2, 4], "x": [[1], {}, "1.200"]})
+    table = Table.of(frame, ignore=["x"])
+    schema = infer_schema(table, {"x": "ignore"})
+    assert (schema.names, schema.given) == (("a",), ("a", "x"))
+
+
+def test_a_table_must_have_a_column_to_learn_from():
+    with pytest.raises(UserError, match=r"to learn from; none is left: 'x' \(an identifier: 21 "):
+        column_of(IDS)
+
+
+def test_all_that_is_wrong_with_columns_is_told_at_once():
+    table = Table.of(pd.DataFrame({"a": ["1.200"], "b": [-1], "c": ["x"], "d": ["03/04/2026"]}))
+    overrides = {"b": "count", "c": "odd", "nowhere": "real"}
+    problems = {"e": UserError("Column 'e' is nested.")}
+    with pytest.raises(UserError) as caught:
+        infer_schema(table, overrides, None, problems)
+    first, *lines = str(caught.value).splitlines()
+    assert first == "6 columns cannot be used as they are:"
+    beginnings = [
+        "- Column 'a' must say what the mark in '1.200' is",
+        "- Column 'b' is declared 'count' but has 1 negative value",
+        "- Column 'c' must be declared one of",
+        "- Column 'd' must say which day '03/04/2026' is",
+        "- Column 'e' is nested.",
+        "- Declared columns must be in the table; got 'nowhere'.",
+    ]
+    assert [line.startswith(text) for line, text in zip(lines, beginnings, strict=True)] == 6 * [
+        True
+    ]
 
 
 def test_few_or_repeated_texts_are_accepted():
@@ -423,8 +475,8 @@ GOOD = Column("x", Kind.COUNT, Kind.REAL).to_json()
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({}, "A schema must be a list of columns; got dict"),
-        ([], "A schema must be a list of columns"),
+        ({}, "A schema must be lists of columns; got dict"),
+        ([], "A schema must be a list of columns; got none"),
         (["x"], "A column must be a record of .*; got str"),
         ([{"name": "x"}], r"A column must be a record of .*; got \['name'\]"),
         ([GOOD | {"more": 1}], "A column must be a record of"),
@@ -449,7 +501,27 @@ GOOD = Column("x", Kind.COUNT, Kind.REAL).to_json()
 )
 def test_a_damaged_schema_is_refused(data, message):
     with pytest.raises(FormatError, match=message):
-        Schema.from_json(data)
+        Schema.from_json({"columns": data, "left_out": []})
+
+
+LEFT = {"name": "id", "position": 0, "reason": "an identifier"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "lists of columns; got NoneType"),
+        ([{"name": "id"}], "A column that was left out must be a record"),
+        ([LEFT | {"position": -1}], "has a name and a place"),
+        ([LEFT | {"position": True}], "has a name and a place"),
+        ([LEFT | {"name": None}], "has a name and a place"),
+        ([LEFT | {"name": "x"}], "different names"),
+        ([LEFT, LEFT], "different names"),
+    ],
+)
+def test_columns_left_out_that_cannot_have_been_are_refused(data, message):
+    with pytest.raises(FormatError, match=message):
+        Schema.from_json({"columns": [GOOD], "left_out": data})
 
 
 @pytest.mark.parametrize("spelling", [str.lower, str.title, str.upper])

@@ -372,7 +372,7 @@ def damaged_stats(**changes):
     ("data", "message"),
     [
         ([], r"An encoder must be a record of \['schema', 'stats', 'n_rows'\]; got list"),
-        (damaged(schema=[]), "A schema must be a list of columns"),
+        (damaged(schema=[]), "A schema must be a record of"),
         (damaged(stats=[]), "An encoder must have statistics for each column"),
         (damaged(stats=[1]), "Column statistics must be a record of .*; got int"),
         (damaged(n_rows=-1), "rows of an encoder must be a number >= 0; got -1"),

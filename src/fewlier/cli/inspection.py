@@ -41,7 +41,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         "memory": _memory(manifest),
         "neighbours": _neighbours(manifest),
         "n_tree_nodes": manifest["forest"]["n_nodes"] if manifest["forest"] else 0,
-        "columns": manifest["encoder"]["schema"],
+        **manifest["encoder"]["schema"],
         "parameters": manifest["extra"].get("parameters"),
         "summary": summary.to_json(),
     }

@@ -93,13 +93,18 @@ def read_label(
     return None
 
 
-def read_kinds(declarations: list[str]) -> dict[str, str] | None:
-    """Read ``visits=count`` or ``amount=1.234,5``; a name may have an equals sign, these none."""
-    kinds = {}
+def read_columns(declarations: list[str], ignored: list[str]) -> dict[str, str] | None:
+    """Read ``visits=count`` or ``amount=1.234,5``, and ``id,note``, which are to be left out.
+
+    A name may have an equals sign, what is said of it has none.
+    """
+    kinds = dict.fromkeys(read_names(ignored), "ignore")
     for text in declarations:
         name, equals, kind = text.rpartition("=")
         if not equals:
             raise UserError(f"--column must be NAME=KIND, such as visits=count; got {text!r}.")
+        if name in kinds:
+            raise UserError(f"--column and --ignore must name a column once; got {name!r} again.")
         kinds[name] = kind
     return kinds or None
 

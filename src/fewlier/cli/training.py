@@ -19,9 +19,8 @@ from fewlier.cli.options import (
     Normal,
     RandomState,
     check_model_output,
-    read_kinds,
+    read_columns,
     read_label,
-    read_names,
 )
 from fewlier.cli.screen import announcing, echo, progress, say
 
@@ -52,6 +51,10 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out: id,timestamp.")
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Refuse identifiers and free text instead of leaving out."),
+    ] = False,
     validation: Annotated[
         Path | None, typer.Option(help="Table that chooses epoch and lambda; else rows of TABLE.")
     ] = None,
@@ -92,7 +95,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         from fewlier.files import fit_file
 
         detector = AnomalyDetector(
-            columns=read_kinds(column or []),
+            columns=read_columns(column or [], ignore or []),
             density=density,
             selection=selection,
             unlabelled=unlabelled,
@@ -107,8 +110,8 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             detector,
             file,
             read_label(label, anomaly, normal),
-            ignore=read_names(ignore or []),
             validation=held_back,
+            strict=strict,
             on_epoch=announcing("fitting", show, hint="; `fewlier fit --help` says what is faster"),
         )
     detector.save(output)

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -244,6 +244,23 @@ class Column:
             )
 
 
+class LeftOut(NamedTuple):
+    """A column of the training table that is not learned from: its name, its place, and why."""
+
+    name: str
+    position: int
+    reason: str
+
+    @classmethod
+    def from_json(cls, record: object) -> LeftOut:
+        """Inverse of `_asdict`; raises `FormatError` for whatever that cannot have written."""
+        left = cls(*fields_of(record, "A column that was left out", cls._fields))
+        is_text = isinstance(left.name, str) and isinstance(left.reason, str)
+        if not is_text or type(left.position) is not int or left.position < 0:
+            raise FormatError(f"A column that was left out has a name and a place; got {left}.")
+        return left
+
+
 @dataclass(frozen=True)
 class Schema:
     """The columns a model was trained on, in order.
@@ -252,9 +269,12 @@ class Schema:
     ----------
     columns : tuple of Column
         At least one, of different names.
+    left_out : tuple of LeftOut
+        Columns of the training table that it does not learn from, in order. Tables may have them.
     """
 
     columns: tuple[Column, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -265,6 +285,14 @@ class Schema:
     def sources(self) -> tuple[str, ...]:
         """Names of the columns of the user's that they are read from, in order."""
         return tuple(dict.fromkeys(column.source for column in self.columns))
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of all columns of the training table, in order."""
+        names = list(self.sources)
+        for left in self.left_out:
+            names.insert(left.position, left.name)
+        return tuple(names)
 
     def match(self, table: Table) -> Table:
         """Bring a table into the form of the training table: its columns, their order and type.
@@ -280,7 +308,7 @@ class Schema:
             For missing or unexpected columns, and for a column of which most is unread.
         """
         sources = self.sources
-        known = set(sources)
+        known = {*sources, *(left.name for left in self.left_out)}
         absent = [name for name in sources if name not in table.cells]
         unexpected = [name for name in table.names if name not in known]
         if absent or unexpected:
@@ -307,17 +335,25 @@ class Schema:
                 written[column.name] = column.date.written(texts, moments)
         return Table(cells, unread=unread, written=written)
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> dict[str, Any]:
         """One record per column."""
-        return [column.to_json() for column in self.columns]
+        return {
+            "columns": [column.to_json() for column in self.columns],
+            "left_out": [left._asdict() for left in self.left_out],
+        }
 
     @classmethod
     def from_json(cls, data: object) -> Schema:
         """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
-        if not isinstance(data, list) or not data:
-            raise FormatError(f"A schema must be a list of columns; got {type(data).__name__}.")
-        schema = cls(tuple(Column.from_json(record) for record in data))
-        if len(set(schema.names)) < len(schema.names):
+        columns, left_out = fields_of(data, "A schema", ("columns", "left_out"))
+        for records in (columns, left_out):
+            if not isinstance(records, list):
+                found = type(records).__name__
+                raise FormatError(f"A schema must be lists of columns; got {found}.")
+        if not columns:
+            raise FormatError("A schema must be a list of columns; got none.")
+        schema = cls(tuple(map(Column.from_json, columns)), tuple(map(LeftOut.from_json, left_out)))
+        if len(set(schema.names)) < len(schema.names) or len(set(schema.given)) < len(schema.given):
             raise FormatError("The columns of a schema must have different names; got one twice.")
         return schema
 

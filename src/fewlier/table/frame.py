@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Integral, Real
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.errors import CellError, UserError
+from fewlier.errors import CellError, UserError, noting, raise_all
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -83,7 +83,13 @@ class Table:
     written: dict[str, Cells] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: object) -> Table:
+    def of(
+        cls,
+        data: object,
+        *,
+        ignore: Collection[str] = (),
+        problems: dict[str, UserError] | None = None,
+    ) -> Table:
         """Read a DataFrame (pandas, polars, pyarrow), an Arrow stream, or a 2-D array or list.
 
         An Arrow stream is anything with ``__arrow_c_stream__``: a DuckDB relation, or a
@@ -94,6 +100,16 @@ class Table:
         mixes text with numbers is text; one that is missing throughout is numeric. Columns of
         arrays are called ``x0``, ``x1``, and so on.
 
+        Parameters
+        ----------
+        data : DataFrame, Arrow stream, array or list
+            The rows.
+        ignore : collection of str
+            Columns that are not looked at: they are missing throughout.
+        problems : dict of str to UserError, or None
+            Takes what is wrong with single columns, which are then missing throughout; without
+            it, that is raised.
+
         Raises
         ------
         UserError
@@ -101,13 +117,18 @@ class Table:
             2-D, two columns of one name, or no column at all.
         """
         frame = _as_frame(data)
-        if frame is None:
-            cells = _cells_of_array(array := _as_array(data))
-            columns = dict(zip(cells, array.T, strict=True))
-            return cls(cells, temporal=_named(columns, _holds_dates))
-        columns = {str(series.name): series for series in frame.iter_columns()}
-        cells = _cells_of_frame(frame)
-        return cls(cells, _named(columns, _is_categorical), _named(columns, _holds_dates))
+        columns = _columns_of_array(_as_array(data)) if frame is None else _columns_of_frame(frame)
+        found: dict[str, UserError] = {} if problems is None else problems
+        cells = {}
+        for name, column in columns.items():
+            cells[name] = np.full(len(column), np.nan)
+            if name not in ignore:
+                with noting(found, name):
+                    cells[name] = _cells_of(name, column)
+        if problems is None:
+            raise_all(found.values())
+        read = {n: column for n, column in columns.items() if n not in ignore and n not in found}
+        return cls(cells, _named(read, _is_categorical), _named(read, _holds_dates))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -255,13 +276,10 @@ def _as_array(data: object) -> npt.NDArray[Any]:
     return array
 
 
-def _cells_of_frame(frame: nw.DataFrame[Any]) -> dict[str, Cells]:
+def _columns_of_frame(frame: nw.DataFrame[Any]) -> dict[str, Any]:
     names = [str(name) for name in frame.columns]
     check_names(names, len(frame))
-    return {
-        name: _cells_of_series(name, series)
-        for name, series in zip(names, frame.iter_columns(), strict=True)
-    }
+    return dict(zip(names, frame.iter_columns(), strict=True))
 
 
 def _named(columns: Mapping[str, Any], test: Callable[[Any], bool]) -> frozenset[str]:
@@ -269,11 +287,13 @@ def _named(columns: Mapping[str, Any], test: Callable[[Any], bool]) -> frozenset
     return frozenset(name for name, column in columns.items() if test(column))
 
 
-def _is_categorical(series: nw.Series[Any]) -> bool:
+def _is_categorical(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
     """Whether a column is of categories by its type: a dictionary, enumeration, or booleans."""
+    if isinstance(column, np.ndarray):
+        return False
     import narwhals as nw
 
-    return series.dtype in (nw.Categorical, nw.Enum, nw.Boolean)
+    return column.dtype in (nw.Categorical, nw.Enum, nw.Boolean)
 
 
 def _holds_dates(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
@@ -287,10 +307,16 @@ def _holds_dates(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
     return isinstance(first, _DATES)
 
 
-def _cells_of_array(array: npt.NDArray[Any]) -> dict[str, Cells]:
+def _columns_of_array(array: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
     names = [f"x{index}" for index in range(array.shape[1])]
     check_names(names, len(array))
-    return {name: _cells_of_vector(name, array[:, j]) for j, name in enumerate(names)}
+    return {name: array[:, j] for j, name in enumerate(names)}
+
+
+def _cells_of(name: str, column: Any) -> Cells:  # noqa: ANN401 - a series or a vector
+    if isinstance(column, np.ndarray):
+        return _cells_of_vector(name, column)
+    return _cells_of_series(name, column)
 
 
 def check_names(names: list[str], n_rows: int) -> None:

@@ -7,16 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlier.errors import CellError, UserError
+from fewlier.errors import CellError, UserError, noting, raise_all
 from fewlier.table.aspects import date_parts
 from fewlier.table.columns import (
     CODINGS,
     MAX_COUNT,
     Column,
     Kind,
+    LeftOut,
     Schema,
     as_text,
-    listed,
+    choices,
     outside_domain,
 )
 from fewlier.table.dates import DateForm, Moments, is_pattern
@@ -31,7 +32,7 @@ from fewlier.table.frame import (
     number_text,
 )
 from fewlier.table.numbers import PLAIN, NumberForm
-from fewlier.table.recognition import Read, read_texts
+from fewlier.table.recognition import read_texts
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MAX_FEW_VALUES = 20
@@ -42,14 +43,23 @@ LARGE_INTEGER = 1000
 # More than half of the values distinct looks like an id, unless there are only a few values.
 MAX_DISTINCT_SHARE = 0.5
 MIN_TEXTS_TO_JUDGE = 20
+# Texts of as many words are sentences rather than names.
+MIN_WORDS = 3
+
+IGNORE = "ignore"
+"""What declares that a column is to be left out."""
+IGNORED = "as declared"
 
 
 def infer_schema(
     table: Table,
     overrides: Mapping[str, str] | str | None = None,
     is_normal: Bools | None = None,
+    problems: Mapping[str, UserError] | None = None,
 ) -> Schema:
     """Find out what the columns of a training table are.
+
+    Identifiers and free text are left out, unless they are declared a category.
 
     Parameters
     ----------
@@ -58,48 +68,98 @@ def infer_schema(
     overrides : mapping of str to str, str, or None
         A mapping declares the columns it names: by a kind, which the data must bear out, by an
         example of how its numbers are written, such as ``"1.234,5"``, by both,
-        ``"count:1.234,5"``, or by the pattern of its dates, such as ``"%d/%m/%Y"``. One kind for
-        all, such as ``"real"``, is the coding of every column that can take it.
+        ``"count:1.234,5"``, by the pattern of its dates, such as ``"%d/%m/%Y"``, or by
+        ``"ignore"``, to leave it out. One kind for all, such as ``"real"``, is the coding of every
+        column that can take it.
     is_normal : array of bool, or None
         The rows that are not labelled anomalies, which say whether a column varies; None: all.
+
+    problems : mapping of str to UserError, or None
+        What is wrong with columns already, to be raised together with what is found here.
 
     Raises
     ------
     UserError
         If the table has no row, `overrides` names an unknown column or kind or contradicts
-        the data, or a text column looks like an id.
+        the data, a column may be read in two ways, or none is left to learn from.
     """
     if not table.n_rows:
         raise UserError("The training table must have rows; got 0. Give at least one.")
+    found = dict(problems or {})
+    schema = find_columns(table, overrides, is_normal, found)
+    raise_all([found[name] for name in dict.fromkeys([*table.names, *found]) if name in found])
+    if not schema.columns:
+        left = ", ".join(f"{name!r} ({reason})" for name, _, reason in schema.left_out)
+        raise UserError(
+            f"The training table must have a column to learn from; none is left: {left}."
+        )
+    return schema
+
+
+def find_columns(
+    table: Table,
+    overrides: Mapping[str, str] | str | None,
+    is_normal: Bools | None,
+    problems: dict[str, UserError],
+) -> Schema:
+    """Find out what columns are, as `infer_schema` does, and note what is wrong with some.
+
+    The schema lacks these, and may have no column at all.
+    """
     normal = np.ones(table.n_rows, np.bool_) if is_normal is None else is_normal
-    if isinstance(overrides, str):
-        coding = _kind_named(overrides, "Every column")
-        read = read_texts(table, {}, set())
-        columns = {n: _recoded(n, cells, coding, normal) for n, cells in _plain_cells(read)}
-    else:
-        declared = _declarations(table, overrides or {})
-        declared_forms = {n: d.form for n, d in declared.items() if d.form is not None}
-        texts = {n for n, d in declared.items() if d.kind is Kind.CATEGORY}
-        read = read_texts(table, declared_forms, texts)
-        columns = {
-            n: _declared(n, cells, declared[n].kind, normal)
-            if n in declared
-            else _inferred(n, cells, normal)
-            for n, cells in _plain_cells(read)
-        }
-    found: list[Column] = []
-    for name in table.names:
-        if name in read.dates:
-            found += _read_from_dates(name, *read.dates[name], normal)
+    one_coding = _kind_named(overrides, "Every column") if isinstance(overrides, str) else None
+    declared = {} if isinstance(overrides, str) else _declared_as(table, overrides or {}, problems)
+    forms = {n: said.form for n, said in declared.items() if said.form is not None}
+    as_texts = {n for n, said in declared.items() if said.kind is Kind.CATEGORY}
+    ignored = {name for name, said in declared.items() if said.is_ignored}
+    read = read_texts(table, forms, as_texts, problems)
+    columns: list[Column] = []
+    left_out: list[LeftOut] = []
+    for position, (name, cells) in enumerate(read.table.cells.items()):
+        kind = declared[name].kind if name in declared else None
+        if name in problems:
+            continue
+        if name in ignored:
+            left_out.append(LeftOut(name, position, IGNORED))
+        elif name in read.dates:
+            columns += _read_from_dates(name, *read.dates[name], normal)
+        elif kind is None and (reason := why_left_out(cells)):
+            left_out.append(LeftOut(name, position, reason))
         else:
-            found.append(replace(columns[name], form=read.forms.get(name, PLAIN)))
-    check_names([column.name for column in found], table.n_rows)
-    return Schema(tuple(found))
+            with noting(problems, name):
+                column = _made(name, cells, kind, one_coding, normal)
+                columns.append(replace(column, form=read.forms.get(name, PLAIN)))
+    if columns:
+        check_names([column.name for column in columns], table.n_rows)
+    return Schema(tuple(columns), tuple(left_out))
 
 
-def _plain_cells(read: Read) -> list[tuple[str, Cells]]:
-    """Return the columns that hold no dates."""
-    return [(name, cells) for name, cells in read.table.cells.items() if name not in read.dates]
+def why_left_out(cells: Cells) -> str:
+    """Say why nothing can be learned from a column of text; empty if something can.
+
+    An identifier or free text has a value of its own in most rows.
+    """
+    if not is_text(cells):
+        return ""
+    texts = cells[~missing(cells)]
+    n_distinct = len(set(texts))
+    if len(texts) <= MIN_TEXTS_TO_JUDGE or n_distinct <= MAX_DISTINCT_SHARE * len(texts):
+        return ""
+    n_words = np.mean([len(text.split()) for text in texts])
+    what = "free text" if n_words >= MIN_WORDS else "an identifier"
+    return f"{what}: {n_distinct} different texts in {len(texts)} cells"
+
+
+def _made(
+    name: str, cells: Cells, kind: Kind | None, one_coding: Kind | None, normal: Bools
+) -> Column:
+    """Make a column: as declared, or as found, scored in the one way that is to hold for all."""
+    if kind is not None:
+        return _declared(name, cells, kind, normal)
+    column = _column(name, *_infer_kind(cells, normal), cells, normal)
+    if one_coding is None or one_coding not in CODINGS[column.kind] or _breach(one_coding, cells):
+        return column
+    return _column(name, column.kind, one_coding, cells, normal)
 
 
 def _read_from_dates(source: str, form: DateForm, moments: Moments, normal: Bools) -> list[Column]:
@@ -163,32 +223,8 @@ def is_strongly_skewed(values: Floats) -> bool:
     return bool(skew((values - low) / (high - low)) > MIN_SKEWNESS)
 
 
-def _inferred(name: str, cells: Cells, normal: Bools) -> Column:
-    column = _column(name, *_infer_kind(cells, normal), cells, normal)
-    n_texts = np.count_nonzero(~missing(cells))
-    if is_text(cells) and n_texts > MIN_TEXTS_TO_JUDGE:
-        n_distinct = len(column.levels)
-        if n_distinct > MAX_DISTINCT_SHARE * n_texts:
-            raise UserError(
-                f"Column {name!r} must repeat its categories; got {n_distinct} different texts in "
-                f"{n_texts} cells. If it is an id, leave it out (ignore or drop it); else turn it "
-                "into a number, or declare it 'category' to keep it as it is."
-            )
-    return column
-
-
-def _recoded(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
-    """Infer a column, then give it another coding if it can take it."""
-    column = _inferred(name, cells, normal)
-    if coding not in CODINGS[column.kind] or _breach(coding, cells):
-        return column
-    return _column(name, column.kind, coding, cells, normal)
-
-
-def _declared(name: str, cells: Cells, coding: Kind | None, normal: Bools) -> Column:
+def _declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
     """Make the column that the user declared, if the data bear it out."""
-    if coding is None:
-        return _inferred(name, cells, normal)
     if coding is not Kind.CATEGORY and is_text(cells):
         row = int(np.argmax(PLAIN.parse(cells)[1]))
         raise CellError(
@@ -272,23 +308,31 @@ def _breach(coding: Kind, cells: Cells) -> str:
 class _Declaration(NamedTuple):
     """What the user said of a column: its kind, how its numbers or dates are written, or both."""
 
-    kind: Kind | None
-    form: NumberForm | DateForm | None
+    kind: Kind | None = None
+    form: NumberForm | DateForm | None = None
+    is_ignored: bool = False
 
 
-def _declarations(table: Table, overrides: Mapping[str, str]) -> dict[str, _Declaration]:
-    for name in overrides:
+def _declared_as(
+    table: Table, overrides: Mapping[str, str], problems: dict[str, UserError]
+) -> dict[str, _Declaration]:
+    declared = {}
+    for name, said in overrides.items():
         if name not in table.cells:
-            raise UserError(
-                f"Declared columns must be in the table; got {name!r}. "
-                f"Choose from {listed(table.names)}."
+            problems[name] = UserError(
+                f"Declared columns must be in the table; got {name!r}. {choices(name, table.names)}"
             )
-    return {name: _declaration(name, said) for name, said in overrides.items()}
+            continue
+        with noting(problems, name):
+            declared[name] = _declaration(name, said)
+    return declared
 
 
 def _declaration(name: str, said: str) -> _Declaration:
     """Read a kind, an example of a number, ``kind:example``, or the pattern of a date."""
     subject = f"Column {name!r}"
+    if said == IGNORE:
+        return _Declaration(is_ignored=True)
     if isinstance(said, str) and is_pattern(said):
         try:
             return _Declaration(None, DateForm.of_pattern(said))
@@ -306,10 +350,10 @@ def _declaration(name: str, said: str) -> _Declaration:
 
 def _kind_named(kind: str, subject: str) -> Kind:
     if kind not in list(Kind):
-        choices = ", ".join(repr(choice.value) for choice in Kind)
+        names = ", ".join(repr(choice.value) for choice in Kind)
         raise UserError(
-            f"{subject} must be declared one of {choices}, or by an example of its numbers, such "
-            f"as '1.234,5'; got {kind!r}."
+            f"{subject} must be declared one of {names}, {IGNORE!r}, or by an example of its "
+            f"numbers, such as '1.234,5'; got {kind!r}."
         )
     return Kind(kind)
 

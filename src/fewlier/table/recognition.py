@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlier.errors import CellError, UserError
+from fewlier.errors import CellError, UserError, noting
 from fewlier.table import dates
 from fewlier.table.columns import as_text, first_unread, read_numbers
 from fewlier.table.dates import DateForm, Moments, iso_form
@@ -26,7 +26,10 @@ class Read(NamedTuple):
 
 
 def read_texts(
-    table: Table, declared: Mapping[str, NumberForm | DateForm], as_texts: set[str]
+    table: Table,
+    declared: Mapping[str, NumberForm | DateForm],
+    as_texts: set[str],
+    problems: dict[str, UserError],
 ) -> Read:
     """Read the text columns of a training table as what they hold.
 
@@ -38,39 +41,42 @@ def read_texts(
         How the numbers or dates of some columns are written.
     as_texts : set of str
         Columns that hold categories, whatever they look like.
-
-    Raises
-    ------
-    UserError
-        For columns whose numbers or dates may be read in two ways.
+    problems : dict of str to UserError
+        Takes the columns whose numbers or dates may be read in two ways, or not as declared.
     """
     days = {name: form for name, form in declared.items() if isinstance(form, DateForm)}
     numeric = {name: form for name, form in declared.items() if isinstance(form, NumberForm)}
     kept = as_texts | table.categorical
     texts = {n: cells for n, cells in table.cells.items() if is_text(cells) and n not in kept}
-    days |= _date_forms({n: cells for n, cells in texts.items() if n not in declared})
-    texts = {name: cells for name, cells in texts.items() if name not in days}
-    found = {name: recognise(cells) for name, cells in texts.items() if name not in declared}
-    forms = numeric | _settled(found)
-    numbers = {name: _numbers(name, texts[name], forms[name]) for name in texts if name in forms}
-    typed = {n: iso_form(table.cells[n]) for n in days if n in table.temporal}
-    days |= {name: form for name, form in typed.items() if form is not None}
-    moments = {n: (form, _moments(n, table.cells[n], form)) for n, form in days.items()}
+    unknown = [name for name in texts if name not in declared]
+    days |= _date_forms({name: texts[name] for name in unknown}, problems)
+    found = {n: recognise(texts[n]) for n in unknown if n not in days and n not in problems}
+    forms = numeric | _settled(found, problems)
+    numbers: dict[str, Cells] = {}
+    for name in (name for name in texts if name in forms):
+        with noting(problems, name):
+            numbers[name] = _numbers(name, texts[name], forms[name])
+    moments: dict[str, tuple[DateForm, Moments]] = {}
+    for name, form in days.items():
+        with noting(problems, name):
+            typed = iso_form(table.cells[name]) if name in table.temporal else None
+            moments[name] = typed or form, _moments(name, table.cells[name], typed or form)
     return Read(replace(table, cells=table.cells | numbers), forms, moments)
 
 
-def _date_forms(texts: Mapping[str, Cells]) -> dict[str, DateForm]:
+def _date_forms(texts: Mapping[str, Cells], problems: dict[str, UserError]) -> dict[str, DateForm]:
     """Return the forms of columns that hold dates or times."""
     forms: dict[str, DateForm] = {}
     for name, cells in texts.items():
         found = dates.recognise(cells)
         if found is not None and found.other is not None:
-            raise UserError(
+            problems[name] = UserError(
                 f"Column {name!r} must say which day {found.example!r} is: nowhere does it have a "
                 f"day above 12. Declare its form: --column '{name}={found.form}' or --column "
                 f"'{name}={found.other}'."
             )
-        forms |= {name: found.form} if found is not None else {}
+        elif found is not None:
+            forms[name] = found.form
     return forms
 
 
@@ -100,7 +106,9 @@ def _check_few(name: str, what: str, unread: Unread | None, cells: Cells) -> Non
         )
 
 
-def _settled(found: dict[str, Recognised | None]) -> dict[str, NumberForm]:
+def _settled(
+    found: dict[str, Recognised | None], problems: dict[str, UserError]
+) -> dict[str, NumberForm]:
     """Return the forms of columns that have one; the decimal mark of one may settle another's."""
     numbers = {name: recognised for name, recognised in found.items() if recognised is not None}
     marks = {recognised.decimal for recognised in numbers.values()} - {""}
@@ -108,9 +116,10 @@ def _settled(found: dict[str, Recognised | None]) -> dict[str, NumberForm]:
     forms = {}
     for name, recognised in numbers.items():
         settled = recognised.settled(mark)
-        if settled.other is not None:
-            raise _ambiguous(name, settled)
-        forms[name] = settled.form
+        if settled.other is None:
+            forms[name] = settled.form
+        else:
+            problems[name] = _ambiguous(name, settled)
     return forms
 
 
