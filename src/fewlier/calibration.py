@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from fewlier.errors import UserError
+from fewlier.errors import ParameterError
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -85,7 +85,7 @@ class Calibration:
         that of anomalies among the rows to come.
         """
         if not len(self.anomaly_scores):
-            raise UserError(
+            raise ParameterError(
                 "A threshold by cost must have labelled anomalies to compare with; this model "
                 "has none that were held back. Fit with two or more, or use 'false_alarm_rate'."
             )
@@ -215,10 +215,10 @@ def meaning(k: int, prior: float | None) -> str:
 def check_cost(name: str, value: float) -> None:
     """Refuse a number that is no cost."""
     if not isinstance(value, Real) or not 0 < value <= sys.float_info.max:
-        raise UserError(f"{name!r} must be a positive number; got {value!r}.")
+        raise ParameterError(f"{name!r} must be a positive number; got {value!r}.")
 
 
 def check_share(name: str, value: float) -> None:
     """Refuse a number that is no share of rows."""
     if not isinstance(value, Real) or not 0 < value < 1:
-        raise UserError(f"{name!r} must be a share between 0 and 1; got {value!r}.")
+        raise ParameterError(f"{name!r} must be a share between 0 and 1; got {value!r}.")

@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fewlier.calibration import Calibration
 from fewlier.drift import Drift
-from fewlier.errors import FewlierWarning, LeftOutWarning, UserError, raise_all
+from fewlier.errors import (
+    FewlierWarning,
+    LeftOutWarning,
+    ParameterError,
+    UserError,
+    raise_all,
+)
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models
 from fewlier.manifest import read_manifest
@@ -414,7 +420,7 @@ def _described(tags: Tags) -> Tags:
 
 def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[np.int8]]:
     if not isinstance(pair, tuple) or len(pair) != 2:
-        raise UserError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
+        raise ParameterError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
     table = schema.match(Table.of(pair[0], ignore={left.name for left in schema.left_out}))
     return table, Labels.of(pair[1], table.n_rows).codes
 
@@ -514,7 +520,7 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     started = time.perf_counter()
     model, memory = detector._model(), detector._memory
     if memory is None:
-        raise UserError(
+        raise ParameterError(
             "An update must have rows of the fit beside the new ones; this model keeps none. "
             "Fit again with memory=True."
         )
@@ -583,7 +589,7 @@ def _by_cost(
 ) -> Calibration:
     miss, alarm = costs
     if miss is None or alarm is None or false_alarm_rate is not None:
-        raise UserError(
+        raise ParameterError(
             "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
             f"'false_alarm_rate'; got {miss!r}, {alarm!r} and {false_alarm_rate!r}. Give the two."
         )
@@ -604,7 +610,7 @@ def _moved(
         return moved
     if contamination is not None and false_alarm_rate is None:
         return calibration.at_contamination(contamination)
-    raise UserError(
+    raise ParameterError(
         "The threshold must be set by either 'false_alarm_rate' or 'contamination', or by costs; "
         f"got {false_alarm_rate!r} and {contamination!r}. Give exactly one."
     )

@@ -7,6 +7,7 @@
         └── UserError           what the user can fix; the command line exits with 2
             ├── CellError       a cell that cannot be read as its column must be
             ├── ColumnErrors    several columns that cannot be used as they are
+            ├── ParameterError  a parameter of a call; named by its flag on the command line
             └── FormatError     a model file that is damaged or unsafe
 
     UserWarning
@@ -28,6 +29,14 @@ class FewlierError(Exception):
 
 class UserError(FewlierError, ValueError):
     """Data, arguments or files that the user can fix, as the message says."""
+
+
+class ParameterError(UserError):
+    """A parameter of a call that cannot be as it is.
+
+    The message quotes parameters, as ``'cost_miss'``, or gives their values, as ``memory=True``,
+    and nothing else in it looks like that: the command line writes their flags instead.
+    """
 
 
 class CellError(UserError):

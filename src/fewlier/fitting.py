@@ -18,7 +18,7 @@ from fewlier.conditionals.joint import Anchors, Rows
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
 from fewlier.drift import MAX_ROWS, Reference
-from fewlier.errors import UserError
+from fewlier.errors import ParameterError
 from fewlier.model import (
     FittedMember,
     FittedModel,
@@ -227,7 +227,7 @@ def _fitted(
     """Judge, weigh and calibrate the members of one plan."""
     candidates = _candidates(plan, density, trained, recipe)
     if not candidates:
-        raise UserError(
+        raise ParameterError(
             "Training must give finite likelihoods; every member diverged. Lower 'learning_rate'."
         )
     weights = _weights(candidates, recipe)

@@ -14,7 +14,7 @@ from fewlier.calibration import check_share
 from fewlier.conditionals import CONDITIONALS
 from fewlier.densities import DENSITIES
 from fewlier.densities.base import FLOWS, Architecture
-from fewlier.errors import UserError
+from fewlier.errors import ParameterError, UserError
 from fewlier.fitting import Recipe
 from fewlier.table import Kind, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
@@ -150,7 +150,9 @@ def available_device(name: str) -> torch.device:
 def _read_device(name: str) -> torch.device:
     _check("device", name, name in DEVICES, "'auto', 'cpu' or 'cuda'")
     if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("device='cuda' needs a GPU that torch can use; got none. Use 'auto'.")
+        raise ParameterError(
+            "device='cuda' needs a GPU that torch can use; got none. Give device='auto'."
+        )
     return available_device(name)
 
 
@@ -170,6 +172,6 @@ def _is_positive(value: object) -> bool:
 
 def _check(name: str, value: object, is_right: bool, expected: str) -> None:
     if not is_right:
-        raise UserError(
+        raise ParameterError(
             f"The {name!r} parameter of AnomalyDetector must be {expected}; got {value!r}."
         )

@@ -225,7 +225,7 @@ def _notes(labels: Labels, folds: Sequence[Fold], unlabelled: Unlabelled) -> lis
     elif not validates:
         notes.append(
             "No labelled anomaly is left to validate on: all of them train, epochs are chosen by "
-            "validation likelihood, and with selection='average' few lambdas weigh alike."
+            "validation likelihood, and an average weighs a few lambdas alike."
         )
     elif not trains:
         notes.append(

@@ -19,8 +19,9 @@ from fewlier.cli import (
     scoring,
     training,
 )
+from fewlier.cli.flags import in_flags
 from fewlier.cli.screen import say, warnings_as_notes
-from fewlier.errors import UserError
+from fewlier.errors import ParameterError, UserError
 
 FINE, BUG, FIXABLE, BROKEN_PIPE = 0, 1, 2, 141
 
@@ -74,7 +75,7 @@ def main() -> None:
         with warnings_as_notes():
             app(prog_name="fewlier")  # under `python -m` too
     except UserError as error:
-        say(str(error))
+        say(in_flags(str(error), app) if isinstance(error, ParameterError) else str(error))
         sys.exit(FIXABLE)
     except OSError as error:
         if error.errno not in NOT_WRITABLE:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from fewlier.conditionals.gaussian_mixture import GaussianMixture
 from fewlier.conditionals.joint import SHARES, Cells, Joint, Outlook, Rows, Terms
 from fewlier.densities.base import Architecture, Density, Size
-from fewlier.errors import UserError
+from fewlier.errors import ParameterError
 from fewlier.nn import (
     MaskedMLP,
     autoregressive_masks,
@@ -312,7 +312,7 @@ def _zuko() -> Any:  # noqa: ANN401 - an optional package without types
     try:
         from zuko import transforms
     except ImportError as error:
-        raise UserError(
+        raise ParameterError(
             "density='flow' must have the package zuko; it is not installed. "
             "Run: pip install 'fewlier[flow]'"
         ) from error

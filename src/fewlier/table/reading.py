@@ -19,7 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from fewlier.atomic import PathLike
-from fewlier.errors import CellError, ColumnErrors, UserError
+from fewlier.errors import CellError, ColumnErrors, ParameterError, UserError
 from fewlier.table.columns import Column, Kind, Schema, as_text
 from fewlier.table.dates import DateForm
 from fewlier.table.frame import Cells, Table, check_names
@@ -174,6 +174,8 @@ def naming(file: str, start: int = 0) -> Iterator[None]:
     """Put the name of a file before what is wrong with it; rows are counted from its first."""
     try:
         yield
+    except ParameterError:
+        raise  # of the call, not of the file
     except (CellError, ColumnErrors) as error:
         raise UserError(f"{file}: {error.after(start)}") from error
     except UserError as error:

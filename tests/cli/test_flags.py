@@ -1,0 +1,64 @@
+"""Messages on the command line name flags, not parameters of Python."""
+
+import pytest
+from factories import payments
+
+from fewlier.cli.app import app
+from fewlier.cli.flags import in_flags
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (
+            "both 'cost_miss' and 'cost_alarm', no more",
+            "both --cost-miss and --cost-alarm, no more",
+        ),
+        ("The 'max_epochs' parameter of AnomalyDetector must be 1", "--max-epochs must be 1"),
+        ("Fit again with memory=True.", "Fit again with --memory."),
+        ("Fit again with memory=False.", "Fit again with --no-memory."),
+        ("Give device='auto'.", "Give --device auto."),
+        ("Give false_alarm_rate=0.05.", "Give --false-alarm-rate 0.05."),
+        ("Lower 'learning_rate', set n_masks=3.", "Lower 'learning_rate', set n_masks=3."),
+    ],
+)
+def test_parameters_are_named_by_their_flags(message, shown):
+    assert in_flags(message, app) == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["threshold", "--cost-miss", "5"], "must have both --cost-miss and --cost-alarm, and no"),
+        (["threshold", "--false-alarm-rate", "2"], "--false-alarm-rate must be a share between 0"),
+        (["threshold", "--contamination", "0"], "fewlier: --contamination must be a share"),
+        (["threshold", "--cost-miss", "-1", "--cost-alarm", "1"], "--cost-miss must be a positive"),
+    ],
+)
+def test_commands_name_flags_in_their_errors(arguments, message, model, fewlier):
+    command, *options = arguments
+    done = fewlier(command, model, *options)
+    assert (done.code, done.out) == (2, b"")
+    assert message in done.err
+    assert "'" not in done.err
+
+
+def test_a_wrong_parameter_is_not_the_fault_of_the_file(fewlier, tmp_path):
+    (tmp_path / "t.csv").write_text(payments(40).to_csv(index=False))
+    fit = ("fit", tmp_path / "t.csv", "--label", "fraud", "--ignore", "id")
+    done = fewlier(*fit, "-o", tmp_path / "m.fewlier", "--false-alarm-rate", "7")
+    assert (done.code, done.err) == (
+        2,
+        "fewlier: --false-alarm-rate must be a share between 0 and 1; got 7.0.",
+    )
+
+
+def test_a_column_that_is_called_like_a_parameter_stays_a_column(fewlier, tmp_path):
+    rows = payments(40).rename(columns={"amount": "density"})
+    rows.loc[3, "density"] = float("inf")
+    (tmp_path / "t.csv").write_text(rows.to_csv(index=False))
+    fit = ("fit", tmp_path / "t.csv", "--label", "fraud", "--ignore", "id")
+    done = fewlier(*fit, "-o", tmp_path / "m.fewlier", "--column", "density=real")
+    assert done.code == 2
+    assert "'density'" in done.err
+    assert "--density" not in done.err
