@@ -94,3 +94,18 @@ def test_a_pipe_is_written_to_by_its_name():
 def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError), replacing(tmp_path / "no" / "a"):
         pytest.fail("there is nothing to write to")
+
+
+def test_a_file_that_fails_its_check_leaves_what_was_there(tmp_path):
+    path, seen = tmp_path / "file", []
+    path.write_bytes(b"before")
+
+    def refuse(new):
+        seen.append(new.read_bytes())
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"), replacing(path, refuse) as file:
+        file.write(b"after")
+    assert seen == [b"after"]
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]

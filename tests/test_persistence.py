@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from fewlier import AnomalyDetector, FormatError, UserError
 from fewlier.archive import MANIFEST, MAX_BYTES, WEIGHTS
 from fewlier.densities import DENSITIES
-from fewlier.manifest import read_manifest
+from fewlier.manifest import extreme_rows, read_manifest
 from fewlier.memory import ROLES
 from fewlier.persistence import load_model, save_model
 
@@ -332,6 +332,7 @@ IN_MANIFEST = {
     "memory keys": (("memory",), {"n_rows": 9}, "memory must be a record"),
     "no folds": (("memory", "n_folds"), 0, "memory has no positive sizes"),
     "more folds": (("memory", "n_folds"), 3, "not what its manifest implies"),
+    "folds without end": (("memory", "n_folds"), 65, "more than 64 folds"),
     "no row": (("memory", "n_rows"), 0, "memory has no positive sizes"),
     "true rows": (("memory", "n_rows"), True, "memory has no positive sizes"),
     "more rows": (("memory", "n_rows"), N + 1, "not what its manifest implies"),
@@ -343,6 +344,7 @@ IN_MANIFEST = {
     "weight sum": (("members", 0, "weight"), 0.9, "do not sum to 1"),
     "weight type": (("members", 0, "weight"), "1", "weight of a member is not positive"),
     "fold": (("members", 0, "fold"), -1, "fold of a member"),
+    "far fold": (("members", 0, "fold"), 64, "fold of a member"),
     "scale": (("members", 0, "scale"), 0.0, "scale of a member is not positive"),
     "threshold": (("calibration", "threshold"), None, "threshold is no finite number"),
     "guarantee": (("calibration", "guarantee"), 1, "guarantee is no text"),
@@ -496,6 +498,16 @@ IN_WEIGHTS = {
     "less memory": (lambda t: {n: t[n] for n in t if n != "memory.roles"}, "manifest implies"),
     "other memory": (lambda t: renamed(t, "memory.roles", "memory.rules"), "unexpected"),
     "turned memory": (lambda t: t | {"memory.roles": t["memory.roles"].T.copy()}, "roles' is"),
+    "code beyond": (changed("memory.targets", put((slice(None), 4), 9.0)), "codes beyond"),
+    "part of a code": (changed("memory.targets", put((slice(None), 4), 0.5)), "codes beyond"),
+    "third of two": (changed("memory.targets", put((slice(None), 3), 2.0)), "codes beyond"),
+    "negative count": (changed("memory.targets", put((slice(None), 1), -3.0)), "below 0"),
+    "negative bins": (changed("reference.counts", put(0, -1)), "negative counts"),
+    "endless bins": (changed("reference.counts", put(slice(3), 2**62)), "count the same rows"),
+    "more in a bin": (changed("reference.counts", lambda n: put(0, n[0] + 1)(n)), "same rows"),
+    # No probe row has the first category, nor gaps in the second column and the last two.
+    "huge for a level": (changed(FIRST, put([4, 8], 3e38)), "not finite"),
+    "huge for gaps": (changed(FIRST, put([10, 11], 3e38)), "not finite"),
     "empty": (lambda _: b"", "smaller than its manifest implies"),
     "noise": (lambda _: b"\xff" * 10**5, "not what its manifest implies"),
     "text": (lambda t: bytes_with_header(t, b"{"), "header of its weights is no valid JSON"),
@@ -608,6 +620,30 @@ def test_a_model_of_too_many_categories_is_not_written(detector, folder, monkeyp
     monkeypatch.setattr("fewlier.archive.MAX_VALUES", 9)
     with pytest.raises(UserError, match="describe its columns in 9 values"):
         detector.save(folder / "unwritten.fewlier")
+
+
+def test_what_could_not_be_loaded_takes_the_place_of_nothing(tmp_path):
+    path, detector = tmp_path / "model.fewlier", fitted()
+    detector.save(path)
+    before = path.read_bytes()
+    detector.max_epochs = 2**31
+    with pytest.raises(UserError, match=r"can be loaded; read back, .*'max_epochs'.*Nothing was"):
+        detector.save(path)
+    detector.max_epochs = 3
+    detector._memory.encoded.targets[:, 4] = 9
+    with pytest.raises(UserError, match="read back, its memory has codes beyond"):
+        detector.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", sorted(DENSITIES))
+def test_rows_at_the_ends_of_what_can_be_scored_have_finite_scores(name, tmp_path):
+    detector = fitted(density=name)
+    detector.save(tmp_path / "model.fewlier")  # which reads it back and asks the same
+    columns = detector.model_.encoder.schema.names
+    rows = pd.DataFrame(extreme_rows(detector.model_.encoder), columns=list(columns))
+    assert np.isfinite(detector.anomaly_score(rows)).all()
 
 
 def test_a_model_of_too_many_layers_is_not_written(detector, folder, monkeypatch):

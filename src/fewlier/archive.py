@@ -9,7 +9,7 @@ import math
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeAlias, final
@@ -81,8 +81,13 @@ def opened(path: PathLike) -> Iterator[Archive]:
         ) from error
 
 
-def write_archive(path: PathLike, manifest: Json, weights: bytes) -> None:
-    """Write a model file, whole or not at all: what was there before stays until it is replaced."""
+def write_archive(
+    path: PathLike, manifest: Json, weights: bytes, check: Callable[[Path], object]
+) -> None:
+    """Write a model file, whole or not at all: what was there before stays until it is replaced.
+
+    That is after `check` has read the new one, and has not raised a `FormatError`.
+    """
     content = json.dumps(manifest, allow_nan=False).encode()
     for name, size in ((MANIFEST, len(content)), (WEIGHTS, len(weights))):
         if size > MAX_BYTES[name]:
@@ -96,9 +101,14 @@ def write_archive(path: PathLike, manifest: Json, weights: bytes) -> None:
             "columns of many categories."
         )
     try:
-        with replacing(path) as file, ZipFile(file, "w", ZIP_STORED) as archive:
+        with replacing(path, check) as file, ZipFile(file, "w", ZIP_STORED) as archive:
             archive.writestr(ZipInfo(MANIFEST), content)
             archive.writestr(ZipInfo(WEIGHTS), weights)
+    except FormatError as error:
+        raise UserError(
+            "A model must be saved so that it can be loaded; read back, "
+            f"{brief(error.__cause__ or error)} Nothing was written to {str(path)!r}."
+        ) from error
     except OSError as error:
         raise UserError(
             f"The model must be saved where files can be written; got {str(path)!r}: "
@@ -129,7 +139,7 @@ def require(is_right: bool, otherwise: str) -> None:
         raise FormatError(otherwise)
 
 
-def brief(error: Exception) -> str:
+def brief(error: BaseException) -> str:
     """Return the message of an error, cut where it quotes a damaged file at length."""
     message = str(error)
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]} ..."

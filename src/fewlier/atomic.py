@@ -3,7 +3,7 @@
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -14,12 +14,12 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 
 @contextmanager
-def replacing(path: PathLike) -> Iterator[IO[bytes]]:
+def replacing(path: PathLike, check: Callable[[Path], object] | None = None) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of `path` when the block ends well.
 
-    When it does not, whatever was at `path` is as before. The file grows beside its place, under
-    another name. What is no plain file, such as a device or a pipe, cannot be replaced and is
-    written to directly.
+    When it does not, or when `check`, which reads the file back, raises, whatever was at `path` is
+    as before. The file grows beside its place, under another name. What is no plain file, such as
+    a device or a pipe, cannot be replaced and is written to directly, unchecked.
     """
     if Path(path).exists() and not Path(path).is_file():
         with Path(path).open("wb") as file:
@@ -35,6 +35,8 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+            if check is not None:
+                check(temporary)
             with whole():
                 if target.exists():
                     shutil.copymode(target, temporary)

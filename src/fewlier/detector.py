@@ -341,15 +341,15 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
 
-        Of the training rows it keeps those that `update` needs, unless ``memory=False``, and those
-        that scores compare with, unless ``selection="best"``;
-        `history_`, but for the curves of `summary_`, and a `random_state` that is no integer are
-        not kept.
+        It is read back and checked before it takes the place of another. Of the training rows it
+        keeps those that `update` needs, unless ``memory=False``, and those that scores compare
+        with, unless ``selection="best"``; `history_`, but for the curves of `summary_`, and a
+        `random_state` that is no integer are not kept.
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
         record = to_record(parameters, has_names, self.summary_)
-        save_model(model, path, memory=self._memory, extra=record)
+        save_model(model, path, memory=self._memory, extra=record, check=self.load)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":

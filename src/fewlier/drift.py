@@ -90,6 +90,10 @@ class Reference:
         is_sorted = all((part[1:] > part[:-1]).all() for part in edges)
         require(is_sorted, "the edges of its reference are not sorted.")
         require(all((part >= 0).all() for part in counts), "its reference has negative counts.")
+        # As numbers of any size: those of a file may overflow.
+        totals = {sum(map(int, part)) for part in counts}
+        is_total = len(totals) == 1 and max(totals) <= MAX_ROWS
+        require(is_total, f"its reference does not count the same rows, at most {MAX_ROWS}.")
         return cls(tuple(edges), tuple(counts))
 
     def _count_column(self, rows: Encoded, d: int, n: int) -> Ints:

@@ -18,6 +18,8 @@ MAX_NEIGHBOURS = 5000
 """Rows of each label that a row is compared with."""
 MAX_NODES = 60_000
 """Nodes of all trees of a model."""
+MAX_FOLDS = 64
+"""Times that the rows of a fit are split; a fit by default has two."""
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
 
 _FIELDS = (
@@ -29,6 +31,8 @@ _SIZES = ("n_components", "n_orderings", "n_masks", "latent", "n_samples", "n_tr
 _FLOWS = ("maf", "nsf")
 _COUNTS = ("n_normal_scores", "n_training_scores")
 _LARGEST_INT = 2**31 - 1
+_FAR = 1e300
+_UNSEEN = "(a category never seen)"
 _ITEM_BYTES = {"F32": 4, "F64": 8, "I32": 4, "I64": 8, "U8": 1}
 
 Layout: TypeAlias = dict[str, tuple[str, list[int]]]
@@ -148,11 +152,26 @@ def probe_rows(encoder: Encoder) -> list[list[float | str | None]]:
     return [middle, high, [None, *middle[1:]]]
 
 
+def extreme_rows(encoder: Encoder) -> list[list[float | str | None]]:
+    """Make up rows at the ends of what can be scored: all missing, far out, and every level."""
+    columns = encoder.schema.columns
+    rows: list[list[float | str | None]] = [[None for _ in columns]]
+    for number in (-_FAR, _FAR):
+        rows.append([_UNSEEN if c.kind is Kind.CATEGORY else number for c in columns])
+    for code in range(int(encoder.n_levels.max(initial=0))):
+        rows.append([_level(c, code) if c.levels else None for c in columns])
+    return rows
+
+
+def _level(column: Column, code: int) -> float | str:
+    level = column.levels[code % len(column.levels)]
+    return level if column.kind is Kind.CATEGORY else float(level)
+
+
 def _probe_cell(column: Column, stats: ColumnStats, share: float) -> float | str | None:
     """Return a cell somewhere in the range of a column; None if the column never had a value."""
     if column.levels:
-        level = column.levels[int(share * len(column.levels))]
-        return level if column.kind is Kind.CATEGORY else float(level)
+        return _level(column, int(share * len(column.levels)))
     match column.coding:
         case Kind.CATEGORY:
             return None
@@ -181,7 +200,8 @@ def _check_members(members: object, selection: str) -> None:
         weight, lam, fold, scale, passes = fields_of(record, "a member", names)
         require(is_finite_float(lam) and lam >= 0, "the lambda of a member is no number >= 0.")
         require(_is_positive(weight), "the weight of a member is not positive.")
-        require(_is_int(fold, 0), "the fold of a member is no integer >= 0.")
+        is_fold = _is_int(fold, 0) and fold < MAX_FOLDS
+        require(is_fold, f"the fold of a member is no integer from 0 to {MAX_FOLDS - 1}.")
         require(_is_positive(scale), "the scale of a member is not positive.")
         require(_is_passes(passes), "the passes of a member are no ascending numbers.")
         require(scale == 1 or selection == "average", "the scale of its best member is not 1.")
@@ -204,6 +224,7 @@ def _check_memory(record: object) -> None:
     if record is not None:
         counts = fields_of(record, "its memory", ("n_rows", "n_folds"))
         require(all(_is_int(n, 1) for n in counts), "its memory has no positive sizes.")
+        require(counts[1] <= MAX_FOLDS, f"its memory has more than {MAX_FOLDS} folds.")
 
 
 def _check_reference(record: object, encoder: Encoder) -> None:

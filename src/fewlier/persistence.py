@@ -1,6 +1,8 @@
 """FittedModel <-> file: one zip of a manifest (JSON) and weights (safetensors), and no pickle."""
 
 import struct
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,9 +34,11 @@ from fewlier.forest import Forest
 from fewlier.manifest import (
     FORMAT,
     MAX_LAYERS,
+    N_PROBES,
     VERSION,
     Layout,
     bytes_of,
+    extreme_rows,
     forest_layout,
     manifest_of,
     memory_layout,
@@ -60,7 +64,12 @@ _HEADER_BYTES_PER_TENSOR = 1024
 
 
 def save_model(
-    model: FittedModel, path: PathLike, *, memory: Memory | None = None, extra: Json
+    model: FittedModel,
+    path: PathLike,
+    *,
+    memory: Memory | None = None,
+    extra: Json,
+    check: Callable[[Path], object] | None = None,
 ) -> None:
     """Write a model to a file, whole or not at all.
 
@@ -74,6 +83,8 @@ def save_model(
         Rows to keep with it, for updates.
     extra : dict
         JSON values to keep with it, such as the parameters of its detector.
+    check : callable, or None
+        Reads the file back before it takes the place of another; else `load_model` does.
     """
     rows = probe_rows(model.encoder)
     manifest: Json = {
@@ -118,7 +129,7 @@ def save_model(
             f"orderings or masks, and hidden layers; got {n_layers(manifest)}. Fit with fewer."
         )
     arrays = _arrays(model) | model.reference.arrays | (_memory_arrays(memory) if memory else {})
-    write_archive(path, manifest, safetensors.numpy.save(arrays))
+    write_archive(path, manifest, safetensors.numpy.save(arrays), check or load_model)
 
 
 def load_model(
@@ -163,7 +174,7 @@ def _probe_scores(
     }
     with np.errstate(all="ignore"):  # what is wrong with a damaged file shows in the score
         # Not padded to a whole chunk: of many passes that would take far more memory than the file.
-        return model.score(model.encoder.encode(Table(cells)), chunk=len(rows))
+        return model.score(model.encoder.encode(Table(cells)), chunk=N_PROBES)
 
 
 def _check_probes(model: FittedModel, probes: Json) -> None:
@@ -173,6 +184,8 @@ def _check_probes(model: FittedModel, probes: Json) -> None:
         is_close,
         f"its probe rows must score {probes['scores']}; they score {found.tolist()}.",
     )
+    is_finite = np.isfinite(_probe_scores(model, extreme_rows(model.encoder))).all()
+    require(bool(is_finite), "its weights give rows a score that is not finite.")
 
 
 def _arrays(model: FittedModel) -> Arrays:
@@ -368,11 +381,25 @@ def _built_memory(arrays: Arrays, encoder: Encoder) -> Memory:
     part = {n.removeprefix("memory."): v.copy() for n, v in arrays.items() if n[:7] == "memory."}
     flags = {name: part[name].astype(np.bool_) for name in _FLAGS}
     encoded = Encoded(part["inputs"], part["targets"], flags["observed"], flags["outside"])
+    _check_rows(encoded, encoder)
     has_levels = flags["observed"] & ~flags["outside"] & (encoder.n_levels > 0)
     require(not (flags["novel"] & ~has_levels).any(), "its memory has levels where none can be.")
     memory = Memory(encoded, flags["doubtful"], flags["novel"], part["roles"])
     require(not memory.lacks_a_role, "its memory lacks rows that every fold must have.")
     return memory
+
+
+def _check_rows(rows: Encoded, encoder: Encoder) -> None:
+    """Refuse rows that no table can have been encoded as."""
+    codings = np.array([column.coding for column in encoder.schema.columns])
+    most = np.where(codings == Kind.BINARY, 1, encoder.n_levels - 1).astype(np.float64)
+    is_code = (codings == Kind.BINARY) | (codings == Kind.CATEGORY)
+    values = np.where(rows.observed & ~rows.outside, rows.targets, 0)
+    codes = values[:, is_code]
+    is_right = (codes >= 0) & (codes <= most[is_code]) & (codes == np.floor(codes))
+    require(bool(is_right.all()), "its memory has codes beyond the levels of a column.")
+    amounts = values[:, (codings == Kind.COUNT) | (codings == Kind.POSITIVE)]
+    require(bool((amounts >= 0).all()), "its memory has counts or amounts below 0.")
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
