@@ -126,7 +126,7 @@ class Explanation:
     Attributes
     ----------
     columns : tuple of str
-        Names of the D columns.
+        Names of the D columns; those that are read from dates have its name and what is read.
     contributions : array (n, D)
         What each column adds to the score.
     remainder : array (n,)

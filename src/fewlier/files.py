@@ -266,12 +266,20 @@ def scored_batches(
 ) -> Iterator[tuple[Batch, Table, Encoded, Floats]]:
     """Yield the batches of a file with their scores."""
     model = detector.model_
+    for batch, table in _matched_batches(model, file, on_batch):
+        encoded = model.encoder.encode(table)
+        yield batch, table, encoded, model.score(encoded)
+
+
+def _matched_batches(
+    model: FittedModel, file: TableFile, on_batch: OnBatch
+) -> Iterator[tuple[Batch, Table]]:
+    """Yield the batches of a file with the columns of a model; name at the end what is unread."""
     unread: dict[str, Unread] = {}
     for batch in file.batches():
         table = batch.table(model.encoder.schema)
         unread = all_unread(unread, table.unread, batch.start)
-        encoded = model.encoder.encode(table)
-        yield batch, table, encoded, model.score(encoded)
+        yield batch, table
         on_batch(file.share_read())
     if unread:
         warnings.warn(f"{file.name}: {unread_note(unread)}", FewlierWarning, stacklevel=2)
@@ -331,10 +339,9 @@ def explain_file(
     """
     labels, model = label and FileLabels(label, file), detector.model_
     best, rows, table = np.empty(0), np.empty(0, dtype=np.int64), Table({})
-    for batch in file.batches():
+    for batch, part in _matched_batches(model, file, on_batch):
         if labels:
             labels.add(batch)
-        part = batch.table(model.encoder.schema)
         places = np.arange(part.n_rows) if choice is None else choice.find(batch)
         part = part.take(places)
         table = table.followed_by(part) if len(rows) else part
@@ -342,7 +349,6 @@ def explain_file(
         rows = np.concatenate([rows, batch.start + places])
         kept = np.argsort(-best, kind="stable")[:n_rows]
         best, rows, table = best[kept], rows[kept], table.take(kept)
-        on_batch(file.share_read())
     if choice:
         choice.check()
     explanation = explain(model, table, detector.score_unit_)

@@ -166,6 +166,7 @@ def test_parquet_gets_timestamps_that_score_alike(fewlier, files, model, tmp_pat
 
 def test_explain_inspect_and_report_show_dates(fewlier, files, model, tmp_path):
     done = fewlier("explain", files / "new.csv", "-m", model, "--top", "2", "--json")
+    assert "1 in when (first '2026-03-04' in row 31)" in done.err
     reasons = [r for row in json.loads(done.out)["rows"] for r in row["reasons"]]
     assert "04/03/2026 03:12" in {reason["value"] for reason in reasons}
     shown = fewlier("inspect", model).out.decode()
