@@ -102,6 +102,12 @@ def test_a_saved_model_scores_other_values_alike(detector, usual, tmp_path):
     np.testing.assert_array_equal(again.anomaly_score(strange), detector.anomaly_score(strange))
 
 
+def test_a_conditional_chosen_for_a_kind_leaves_constants_alone():
+    fitted = small(conditionals={"real": "gaussian_mixture"}).fit(rows(), LABELS)
+    scores = scores_with(fitted, rows()[10:11], "roots", [0.0, 145.0, 1e12])
+    assert scores[0] + 1 < scores[1] == scores[2] < 30
+
+
 def test_values_of_labelled_anomalies_alone_stay_bounded():
     """Twelve values, each of one labelled anomaly, are no reason to measure a constant column."""
     table = rows().assign(roots=np.r_[np.zeros(N - 12), np.linspace(0.3, 99, 12)])

@@ -16,7 +16,7 @@ from fewlier.densities import DENSITIES
 from fewlier.densities.base import FLOWS, Architecture
 from fewlier.errors import ParameterError, UserError
 from fewlier.fitting import Recipe
-from fewlier.table import Kind, Schema, Table, infer_schema
+from fewlier.table import Column, Kind, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
 from fewlier.table.frame import Bools
 from fewlier.table.inference import IGNORE
@@ -115,7 +115,7 @@ def read_schema(
         _check("conditionals", key, key in known, "named by columns or kinds")
         choices = f"one of {sorted(CONDITIONALS)}"
         _check(f"conditionals[{key!r}]", name, name in CONDITIONALS, choices)
-    chosen = [conditionals.get(c.name) or conditionals.get(c.kind.value) for c in schema.columns]
+    chosen = [_chosen(conditionals, column) for column in schema.columns]
     declared = {
         column.name: (CONDITIONALS[name].coding if name else column.coding).value
         for column, name in zip(schema.columns, chosen, strict=True)
@@ -132,6 +132,15 @@ def _unusual(conditional: str | None) -> str | None:
     """Return the name of a conditional, or None where it is the usual one of its coding."""
     is_usual = conditional is None or conditional == USUAL[CONDITIONALS[conditional].coding]
     return None if is_usual else conditional
+
+
+def _chosen(conditionals: Mapping[str, str], column: Column) -> str | None:
+    """Return the conditional that a user chose for a column, or for columns of its kind.
+
+    A column that hardly varies is not one of its kind in this: no curve can be learned of it.
+    """
+    by_kind = None if column.hardly_varies else conditionals.get(column.kind.value)
+    return conditionals.get(column.name) or by_kind
 
 
 def read_seed(random_state: int | np.random.RandomState | None) -> int:
