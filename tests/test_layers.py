@@ -14,7 +14,7 @@ LAYERS = [  # bottom to top; a layer imports only from those before it
     {"errors", "stopping", "shown"},
     {"atomic"},
     {"table", "archive"},
-    {"manifest", "nn"},
+    {"manifest", "nn", "adam"},
     {"conditionals"},
     {"densities", "objective", "sampling", "trust"},
     {"training"},

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.func import functional_call
 
+from fewlier.adam import Adam
 from fewlier.conditionals.joint import Rows, Terms, anchors, row_terms
 from fewlier.densities.base import Density, mean_over_passes
 from fewlier.nn import denormals_as_zero
@@ -161,9 +162,7 @@ class _Stack:
         self.is_complete = bool(rows.has_value.all())
         self.parameters = _initial(density, members, self.device)
         self.drawn = _drawn(members, self.device)
-        self.optimizer = torch.optim.Adam(
-            self.parameters.values(), lr=settings.learning_rate, fused=True
-        )
+        self.optimizer = Adam(self.parameters.values(), settings.learning_rate)
         self.lam = torch.tensor([member.lam for member in members], device=self.device)
         self.batches = [
             Batches(member.normals, member.anomalies, settings.batch_size, member.seed)
@@ -208,7 +207,6 @@ class _Stack:
         normal, anomaly = sample.split(log_p)
         trusted = self._likelihood_weight(rule, sample, normal)
         value = objective(normal, anomaly, *sample.weights, self.lam, trusted)
-        self.optimizer.zero_grad()
         # Members share no parameter, so one backward pass serves them all, and one that turns
         # to NaN is alone with it.
         (-value.sum()).backward()
@@ -270,14 +268,8 @@ class _Stack:
         if keep.all():
             return
         members = keep.nonzero().squeeze(-1)
-        for name, p in self.parameters.items():
-            state = self.optimizer.state.pop(p)
-            kept = p.detach()[members].requires_grad_()
-            self.optimizer.state[kept] = {
-                key: value[members] if value.ndim else value for key, value in state.items()
-            }
-            self.parameters[name] = kept
-        self.optimizer.param_groups[0]["params"] = list(self.parameters.values())
+        kept = self.optimizer.keep(members)
+        self.parameters = dict(zip(self.parameters, kept, strict=True))
         self.drawn = {name: value[members] for name, value in self.drawn.items()}
         self.active, self.lam = self.active[members], self.lam[members]
         self.validation = self.validation.take(members)
