@@ -262,3 +262,30 @@ def test_what_is_no_share_is_refused(share):
         calibrated([0.0]).at_false_alarm_rate(share)
     with pytest.raises(UserError, match="'contamination' must be a share between 0 and 1; got"):
         calibrated([0.0]).at_contamination(share)
+
+
+@pytest.mark.parametrize(("m", "rate"), [(200, 0.01), (300, 0.05), (19, 0.05)])
+def test_95_percent_of_thresholds_have_a_false_alarm_rate_in_the_interval(m, rate):
+    rng = np.random.default_rng(0)
+    inside, rates = [], []
+    for _ in range(2000):
+        held_back = np.sort(rng.random(m))  # of a uniform score, the rate above x is 1 - x
+        at = Calibration(held_back, held_back, 0.0, "exact").at_false_alarm_rate(rate).at
+        low, high = at.interval
+        inside.append(low <= 1 - at.value <= high)
+        rates.append(1 - at.value)
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
+    assert np.mean(rates) == pytest.approx(at.rate, rel=0.1)
+
+
+def test_a_threshold_says_its_rule_and_the_scatter_of_its_false_alarms():
+    scores = np.linspace(0, 1, 999)
+    promised = Calibration(scores, scores, 0.0, "exact").at_false_alarm_rate(0.01).at
+    assert promised.meaning == (
+        "false-alarm rate 0.01; 95 % of such thresholds have 0.5 to 1.7 % false alarms"
+    )
+    by_share = Calibration(scores, scores, 0.0, "exact").at_contamination(0.1).at
+    assert by_share.meaning.startswith("contamination 0.1; 95 % of such thresholds have 8.")
+    reused = Calibration(scores, scores, 0.0, "none: reused").at_false_alarm_rate(0.01).at
+    assert (reused.meaning, reused.interval) == ("false-alarm rate 0.01", None)
+    assert reused.to_json()["false_alarm_interval"] is None

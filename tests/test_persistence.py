@@ -99,6 +99,9 @@ def test_everything_survives_a_round_trip_bit_for_bit(selection, tmp_path):
     assert loaded.summary_ == detector.summary_
     assert loaded.score_unit_ == detector.score_unit_
     assert loaded.model_.calibration.guarantee == detector.model_.calibration.guarantee
+    assert loaded.model_.calibration.rule == detector.model_.calibration.rule != ""
+    assert loaded.model_.calibration.at == detector.model_.calibration.at
+    assert str(loaded.summary_) == str(detector.summary_)
     np.testing.assert_array_equal(loaded.classes_, [0, 1])
     np.testing.assert_array_equal(loaded.feature_names_in_, detector.feature_names_in_)
     loaded.save(tmp_path / "b.fewlier")
@@ -348,6 +351,9 @@ IN_MANIFEST = {
     "scale": (("members", 0, "scale"), 0.0, "scale of a member is not positive"),
     "threshold": (("calibration", "threshold"), None, "threshold is no finite number"),
     "guarantee": (("calibration", "guarantee"), 1, "guarantee is no text"),
+    "rule": (("calibration", "rule"), None, "the rule of its threshold is no text"),
+    "above": (("calibration", "n_above"), -1, "no number of rows above the threshold"),
+    "others above": (("calibration", "n_above"), 10**6, "lies elsewhere among the held-back rows"),
     "counts": (("calibration", "n_normal_scores"), 0, "no positive numbers of rows"),
     "more scores": (("calibration", "n_normal_scores"), 10**9, "not what its manifest implies"),
     "probe count": (("probes", "rows"), [], "other than 3 probe rows"),

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from fewlier import AnomalyDetector, FormatError
+from fewlier.calibration import Threshold
 from fewlier.curves import MAX_POINTS, MemberCurve, curves_of
 from fewlier.summary import Summary
 
@@ -46,7 +47,9 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     assert lines["rows"] == "242 normal, 8 anomalous, 50 unlabelled"
     kinds = "1 real (size); 1 count as category (orders); 1 category (city)"
     assert lines["columns"] == kinds
-    shown = f"{detector.threshold_:.4g} {detector.score_unit_} ({detector.summary_.rule})"
+    shown = (
+        f"{detector.threshold_:.4g} {detector.score_unit_} ({detector.summary_.decision.meaning})"
+    )
     assert lines["threshold"] == shown
     assert detector.summary_.rule.startswith("false-alarm rate 0.")
     assert lines["note"].startswith(
@@ -191,8 +194,12 @@ def test_a_curve_that_no_fit_has_written_is_refused(change, message):
 
 
 def test_a_summary_survives_json(detector):
-    record = json.loads(json.dumps(detector.summary_.to_json()))
-    assert Summary.from_json(record) == detector.summary_
+    summary = detector.summary_
+    record = json.loads(json.dumps(summary.record()))
+    assert Summary.from_record(record, summary.decision) == summary
+    shown = json.loads(json.dumps(summary.to_json()))
+    assert shown["threshold"] == detector.threshold_
+    assert shown["false_alarm_interval"] == list(summary.decision.interval)
     assert record["n_anomaly"] == N_ANOMALIES
     assert [lam for lam, _ in record["lambda_weights"]] == [0, 1, 10]
 
@@ -203,7 +210,6 @@ def test_a_summary_survives_json(detector):
         ("n_normal", -1, "'n_normal' is no number of rows"),
         ("n_anomaly", True, "'n_anomaly' is no number of rows"),
         ("passes_per_row", 1.5, "'passes_per_row' is no number of rows"),
-        ("threshold", float("nan"), "'threshold' is no number"),
         ("seconds", "1", "'seconds' is no number"),
         ("unit", None, "'unit' is no text"),
         ("criterion", 3, "'criterion' is no text"),
@@ -223,14 +229,15 @@ def test_a_summary_survives_json(detector):
 def test_a_record_that_no_summary_has_written_is_refused(name, value, message):
     record = {"n_normal": 9, "n_anomaly": 1, "n_unlabelled": 0, "kinds": {"x": "real"}}
     record |= {"criterion": "auc", "validation": 0.5, "lambda_weights": [[0.0, 1.0]]}
-    record |= {"threshold": 1.0, "unit": "nats", "passes_per_row": 1, "seconds": 0.5, "notes": []}
-    record |= {"rule": "", "curves": [], "n_compared": 0, "labelled_kinds": {"theft": 1}}
-    assert Summary.from_json(record).n_normal == 9
+    record |= {"unit": "nats", "passes_per_row": 1, "seconds": 0.5, "notes": []}
+    record |= {"curves": [], "n_compared": 0, "labelled_kinds": {"theft": 1}}
+    decision = Threshold(1.0, "by hand", 2, 99)
+    assert Summary.from_record(record, decision).n_normal == 9
     with pytest.raises(FormatError, match=message):
-        Summary.from_json(record | {name: value})
+        Summary.from_record(record | {name: value}, decision)
 
 
 @pytest.mark.parametrize("record", [None, [], {}, {"n_normal": 1}])
 def test_a_record_without_the_fields_of_a_summary_is_refused(record):
     with pytest.raises(FormatError):
-        Summary.from_json(record)
+        Summary.from_record(record, Threshold(1.0, "by hand", 2, 99))

@@ -2,10 +2,11 @@
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,89 @@ from fewlier.errors import ParameterError
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+LEVEL = 0.95
+"""Share of fits whose false-alarm rate lies in the interval that is stated."""
+NOTHING = "none"
+"""What a guarantee that is none begins with."""
 ENOUGH_ANOMALIES = 20
 """Held-back anomalies from which on probabilities are not called rough."""
 # Evidence grows with the score up to so many spreads of the normals, beyond it with its logarithm.
 _LINEAR = 3.0
 # The evidence curve rises, however little the labelled anomalies speak for it, and has an end.
 _SLOPES = (1e-3, 100.0)
+
+
+def false_alarm_interval(n_above: npt.ArrayLike, n_held_back: int) -> tuple[Floats, Floats]:
+    """Return the ends between which 95 % of thresholds have their false-alarm rate.
+
+    At the r-th highest of m held-back normals, r = 1 + those above it, a fresh normal lies above
+    the threshold with a probability that differs from fit to fit: it is Beta(r, m + 1 - r)
+    distributed, with mean r / (m + 1).
+    """
+    rank = np.minimum(np.asarray(n_above) + 1, n_held_back)
+    tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    low, high = (special.betaincinv(rank, n_held_back + 1 - rank, tail) for tail in tails)
+    return low, high
+
+
+@final
+@dataclass(frozen=True)
+class Threshold:
+    """The score above which rows are anomalies, and how many fresh normals it flags.
+
+    Parameters
+    ----------
+    value : float
+        The score.
+    rule : str
+        What it stands for, in words.
+    n_above, n_held_back : int
+        Held-back normals that score above it, and all of them; 0 where none was held back.
+    """
+
+    value: float
+    rule: str
+    n_above: int
+    n_held_back: int
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Threshold":
+        """Read what a model file says of its calibration."""
+        n = 0 if record["guarantee"].startswith(NOTHING) else record["n_normal_scores"]
+        return cls(record["threshold"], record["rule"], record["n_above"], n)
+
+    @property
+    def rate(self) -> float | None:
+        """The share of fresh normals that such thresholds flag on average, if one is promised."""
+        return (self.n_above + 1) / (self.n_held_back + 1) if self.n_held_back else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The shares between which 95 % of such thresholds flag fresh normals."""
+        if not self.n_held_back:
+            return None
+        low, high = false_alarm_interval(self.n_above, self.n_held_back)
+        return float(low), float(high)
+
+    @property
+    def meaning(self) -> str:
+        """The rule and the scatter of what it gives, in words."""
+        if self.interval is None:
+            return self.rule
+        low, high = map(_percent, self.interval)
+        return f"{self.rule}; 95 % of such thresholds have {low} to {high} % false alarms"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        interval = self.interval and list(self.interval)
+        rates = {"expected_false_alarm_rate": self.rate, "false_alarm_interval": interval}
+        return {"threshold": self.value, "rule": self.rule, **rates}
+
+
+def _percent(share: float) -> str:
+    percent = 100 * share
+    digits = 0 if percent >= 10 else 1 if percent >= 0.1 else 2
+    return f"{percent:.{digits}f}"
 
 
 @final
@@ -55,6 +133,13 @@ class Calibration:
     rule: str = ""
     anomaly_scores: Floats = field(default_factory=lambda: np.empty(0))
     prior: float | None = None
+
+    @property
+    def at(self) -> Threshold:
+        """The threshold, with what is known of its false-alarm rate."""
+        n = 0 if self.guarantee.startswith(NOTHING) else len(self.normal_scores)
+        n_above = int((self.normal_scores > self.threshold).sum())
+        return Threshold(self.threshold, self.rule, n_above, n)
 
     def at_false_alarm_rate(self, rate: float) -> "Calibration":
         """Move the threshold so that fresh normals exceed it with probability at most `rate`.

@@ -38,7 +38,7 @@ from fewlier.persistence import load_model, save_model
 from fewlier.planning import make_plan, plan_with_validation
 from fewlier.record import from_record, to_record
 from fewlier.selection import Selection
-from fewlier.summary import summarise, unit_of
+from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.frame import has_names, row_labels, unread_note
 from fewlier.table.inference import IGNORED
@@ -54,6 +54,12 @@ _NO_ROWS = (
     "decision_scores_ and labels_ need the training rows; a loaded model does not keep them. Call "
     "anomaly_score or predict on the rows."
 )
+
+
+def _summary_now(detector: "AnomalyDetector") -> Summary:
+    """Return what the fit did, with the threshold as it is now; ``print(detector.summary_)``."""
+    summary: Summary = detector._summary
+    return replace(summary, decision=detector._model().calibration.at)
 
 
 @final
@@ -357,14 +363,16 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         It scores on the GPU if its `device` says so and there is one, else on the CPU.
         """
-        extra = read_manifest(path)["extra"]
-        parameters, has_names, summary = from_record(extra, path, cls().get_params())
+        record = read_manifest(path)
+        parameters, has_names, summary = from_record(record, path, cls().get_params())
         detector = cls(**parameters)
         device = available_device(parameters["device"])
         detector.model_, detector._memory, _ = load_model(path, device=device)
         _remember_columns(detector, detector.model_.encoder.schema.given, has_names)
-        detector.summary_ = summary
+        detector._summary = summary
         return detector
+
+    summary_ = property(_summary_now)
 
     @property
     def threshold_(self) -> float:
@@ -383,10 +391,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         By members that trained neither on it nor on a copy, in the fit or later, if there are any;
         not its own neighbour, nor are its copies; by other trees. Computed when asked for.
         """
-        model = self._model()
-        if not hasattr(self, "_plan"):
-            raise AttributeError(_NO_ROWS)
-        return out_of_fold_scores(self._plan, model)
+        return _decision_scores(self, self._model())
 
     @property
     def labels_(self) -> npt.NDArray[np.int64]:
@@ -405,6 +410,12 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Describe the detector to scikit-learn."""
         return _described(super().__sklearn_tags__())
+
+
+def _decision_scores(detector: AnomalyDetector, model: FittedModel) -> Floats:
+    if not hasattr(detector, "_plan"):
+        raise AttributeError(_NO_ROWS)
+    return out_of_fold_scores(detector._plan, model)
 
 
 def _described(tags: Tags) -> Tags:
@@ -478,9 +489,6 @@ def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
 
 def _recalibrate(detector: AnomalyDetector, calibration: Calibration) -> None:
     detector.model_ = detector._model().with_calibration(calibration)
-    if hasattr(detector, "summary_"):
-        threshold, rule = calibration.threshold, calibration.rule
-        detector.summary_ = replace(detector.summary_, threshold=threshold, rule=rule)
 
 
 def _fit(
@@ -513,12 +521,12 @@ def _fit(
     _remember_columns(detector, table.names, has_names(X))
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
-    detector.summary_ = summarise(detector.model_, detector.history_, labels, seconds, plan.notes)
+    detector._summary = summarise(detector.model_, detector.history_, labels, seconds, plan.notes)
 
 
 def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) -> None:
     started = time.perf_counter()
-    model, memory = detector._model(), detector._memory
+    model, memory, before = detector._model(), detector._memory, detector.summary_
     if memory is None:
         raise ParameterError(
             "An update must have rows of the fit beside the new ones; this model keeps none. "
@@ -535,15 +543,17 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     detector._memory = Memory.of(plan)
     if hasattr(detector, "_plan"):
         detector._plan = detector._plan.after(plan)
-    before = detector.summary_
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
     by_rate = model.calibration.at_false_alarm_rate(detector.false_alarm_rate)
     notes = plan.notes
     if model.calibration.threshold != by_rate.threshold:
         notes += (f"The threshold had been moved ({before.rule}); move it again.",)
-    facts = detector.model_, detector.history_, labels, seconds, notes
-    detector.summary_ = summarise(*facts, first_epoch=0).after(before)
+    known_as = memory.labels_of(more[0])
+    news = labels.take(known_as != labels.codes)
+    facts = detector.model_, detector.history_, news, seconds, notes
+    known_as = known_as[known_as != labels.codes]
+    detector._summary = summarise(*facts, first_epoch=0).after(before, known_as)
 
 
 def _warn_of_left_out(schema: Schema) -> None:

@@ -210,12 +210,16 @@ def _check_members(members: object, selection: str) -> None:
 
 
 def _check_calibration(record: object) -> None:
-    names = ("threshold", "guarantee", "prior", "n_anomaly_scores", *_COUNTS)
-    threshold, guarantee, prior, n_anomalies, *counts = fields_of(record, "its calibration", names)
+    texts, sizes = ("guarantee", "rule"), ("n_above", "n_anomaly_scores")
+    names = ("threshold", "prior", *texts, *sizes, *_COUNTS)
+    threshold, prior, guarantee, rule, *counts = fields_of(record, "its calibration", names)
     require(is_finite_float(threshold), "its threshold is no finite number.")
     require(isinstance(guarantee, str), "its guarantee is no text.")
-    require(all(_is_int(n, 1) for n in counts), "its calibration has no positive numbers of rows.")
+    require(isinstance(rule, str), "the rule of its threshold is no text.")
+    is_above, n_anomalies, *rows = counts
+    require(all(_is_int(n, 1) for n in rows), "its calibration has no positive numbers of rows.")
     require(_is_int(n_anomalies, 0), "its calibration has no number of anomalies.")
+    require(_is_int(is_above, 0), "its calibration has no number of rows above the threshold.")
     is_share = prior is None or (is_finite_float(prior) and 0 < prior < 1)
     require(is_share, "its share of anomalies is none.")
 

@@ -21,6 +21,8 @@ ROLES = tuple(field.name for field in fields(Fold))
 # thresholds need many of those; the likelihood is known from a sample.
 MOST = {"anomalies": 1000, "validation_anomalies": 1000, "calibration": 1000}
 MOST |= {"validation_normals": 500, "normals": 2000}
+UNKNOWN = -2
+"""In place of the label of a row that is not remembered."""
 # Wide tables keep fewer.
 MAX_BYTES = 16 * 2**20
 
@@ -124,6 +126,20 @@ class Memory:
             guarantee,
             (_note(labels, len(kept)),),
         )
+
+    def labels_of(self, rows: Encoded) -> Labels:
+        """Return the labels under which rows are remembered, `UNKNOWN` where they are not.
+
+        A row that is given more often than it is remembered is new from then on.
+        """
+        own = np.where(self.doubtful, UNLABELLED, NORMAL)
+        for fold in self.folds:
+            own[fold.anomalies] = own[fold.validation_anomalies] = ANOMALY
+        labels: dict[int, list[int]] = {}
+        for row_id, label in zip(self.encoded.ids().tolist(), own.tolist(), strict=True):
+            labels.setdefault(row_id, []).append(label)
+        found = [labels[i].pop() if labels.get(i) else UNKNOWN for i in rows.ids().tolist()]
+        return np.array(found, dtype=np.int8)
 
     @property
     def folds(self) -> list[Fold]:

@@ -110,6 +110,8 @@ def save_model(
         ],
         "calibration": {
             "threshold": float(model.calibration.threshold),
+            "rule": model.calibration.rule,
+            "n_above": model.calibration.at.n_above,
             "guarantee": model.calibration.guarantee,
             "n_normal_scores": len(model.calibration.normal_scores),
             "n_training_scores": len(model.calibration.training_scores),
@@ -347,9 +349,12 @@ def _built(
         training,
         manifest["calibration"]["threshold"],
         manifest["calibration"]["guarantee"],
+        manifest["calibration"]["rule"],
         anomaly_scores=anomaly,
         prior=manifest["calibration"]["prior"],
     )
+    is_above = calibration.at.n_above == manifest["calibration"]["n_above"]
+    require(is_above, "its threshold lies elsewhere among the held-back rows than it says.")
     reference = Reference.read(manifest["reference"], arrays, encoder)
     return FittedModel(
         encoder,

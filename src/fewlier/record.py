@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any
 
 from fewlier.archive import Json, brief, require
+from fewlier.calibration import Threshold
 from fewlier.errors import FormatError, UserError
 from fewlier.parameters import DEVICES, read_recipe
 from fewlier.summary import Summary, is_texts
@@ -19,12 +20,12 @@ def to_record(parameters: Mapping[str, Any], has_names: bool, summary: Summary) 
     return {
         "parameters": _plain(dict(parameters) | {"random_state": seed}),
         "has_column_names": has_names,
-        "summary": _plain(summary.to_json()),
+        "summary": _plain(summary.record()),
     }
 
 
 def from_record(
-    record: object, path: str | PathLike[str], defaults: Mapping[str, Any]
+    manifest: Json, path: str | PathLike[str], defaults: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool, Summary]:
     """Inverse of `to_record`; raises `FormatError` for what it cannot have written.
 
@@ -32,9 +33,10 @@ def from_record(
     """
     try:
         names = ("parameters", "has_column_names", "summary")
-        parameters, has_names, summary = fields_of(record, "it", names)
+        parameters, has_names, summary = fields_of(manifest["extra"], "it", names)
         require(isinstance(has_names, bool), "'has_column_names' is no truth value.")
-        return _read_parameters(parameters, defaults), has_names, Summary.from_json(summary)
+        read = Summary.from_record(summary, Threshold.from_record(manifest["calibration"]))
+        return _read_parameters(parameters, defaults), has_names, read
     except UserError as error:
         raise FormatError(
             f"Model file {str(path)!r} must describe a detector; in what it says of one, "

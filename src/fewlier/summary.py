@@ -6,8 +6,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+import numpy.typing as npt
 
 from fewlier.archive import require
+from fewlier.calibration import Threshold
 from fewlier.curves import MemberCurve, curves_of
 from fewlier.shown import shown
 from fewlier.table.columns import Column, Schema, fields_of, is_finite_float
@@ -21,7 +23,7 @@ if TYPE_CHECKING:  # so that a model file is inspected without torch
 
 LEFT_OUT = "left out"
 """Stands for the kind of a column that is not learned from."""
-_NUMBERS = ("validation", "threshold", "seconds")
+_NUMBERS = ("validation", "seconds")
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")
 
 
@@ -43,8 +45,8 @@ class Summary:
         Weighted mean of the kept members' validation criterion.
     criterion : str
         Name of that criterion.
-    threshold, unit, rule : float, str, str
-        Scores above the threshold are anomalies; what it stands for.
+    decision, unit : Threshold, str
+        Scores above the threshold are anomalies; what it stands for, and the unit of scores.
     passes_per_row, n_compared : int
         Network evaluations that scoring a row takes, and how many rows it is compared with.
     seconds : float
@@ -64,12 +66,11 @@ class Summary:
     lambda_weights: dict[float, float]
     validation: float
     criterion: str
-    threshold: float
+    decision: Threshold
     unit: str
     passes_per_row: int
     seconds: float
     notes: tuple[str, ...]
-    rule: str
     curves: tuple[MemberCurve, ...]
     n_compared: int
     labelled_kinds: dict[str, int]
@@ -77,6 +78,7 @@ class Summary:
     def __str__(self) -> str:
         """Return one line per fact."""
         weights = ", ".join(f"{lam:g}: {w:.2f}" for lam, w in self.lambda_weights.items() if w)
+        meaning = self.decision.meaning
         compared = f", compared with {self.n_compared} rows" if self.n_compared else ""
         lines = [
             f"rows        {self.n_normal} normal, {self.n_anomaly} anomalous, "
@@ -85,30 +87,61 @@ class Summary:
             f"columns     {_by_kind(self.kinds)}",
             f"lambda      {weights} (weight in the score)",
             f"validation  {self.criterion.replace('_', ' ')} {self.validation:.3f}",
-            f"threshold   {self.threshold:.4g} {self.unit}{f' ({self.rule})' if self.rule else ''}",
+            f"threshold   {self.threshold:.4g} {self.unit}{f' ({meaning})' if meaning else ''}",
             f"cost        {self.passes_per_row} network passes per row{compared}",
             f"time        {self.seconds:.1f} s",
         ]
         return "\n".join(lines + [f"note        {note}" for note in self.notes])
 
-    def after(self, before: "Summary") -> "Summary":
-        """Return this summary of an update with the rows of what came before counted in."""
-        counts = ("n_normal", "n_anomaly", "n_unlabelled")
-        totals = {name: getattr(self, name) + getattr(before, name) for name in counts}
+    @property
+    def threshold(self) -> float:
+        """Scores above it are anomalies."""
+        return self.decision.value
+
+    @property
+    def rule(self) -> str:
+        """What the threshold stands for."""
+        return self.decision.rule
+
+    def after(self, before: "Summary", known_as: npt.NDArray[np.int8]) -> "Summary":
+        """Return this summary of an update with the rows of what came before counted in.
+
+        `known_as` are labels under which some of the update's rows were counted before.
+        """
+        n_normal, n_anomaly, n_unlabelled = (
+            int((known_as == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
+        )
+        # Unlabelled rows that train as normal ones are remembered as such.
+        not_labelled = max(0, n_normal - before.n_normal)
         kinds = _together(before.labelled_kinds, self.labelled_kinds)
-        return replace(self, labelled_kinds=kinds, **totals)
+        return replace(
+            self,
+            labelled_kinds=kinds,
+            n_normal=self.n_normal + before.n_normal - n_normal + not_labelled,
+            n_anomaly=self.n_anomaly + before.n_anomaly - n_anomaly,
+            n_unlabelled=self.n_unlabelled + before.n_unlabelled - n_unlabelled - not_labelled,
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; the weights as pairs, because lambdas are numbers."""
+        """Return what it says as JSON values."""
+        return self.record() | self.decision.to_json()
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields but for the decision, which a model file has elsewhere, for JSON.
+
+        The weights are pairs, because lambdas are numbers.
+        """
         weights = [[lam, weight] for lam, weight in self.lambda_weights.items()]
         curves = [curve.to_json() for curve in self.curves]
         lists = {"lambda_weights": weights, "notes": list(self.notes), "curves": curves}
-        return asdict(self) | lists
+        own = asdict(self)
+        del own["decision"]
+        return own | lists
 
     @classmethod
-    def from_json(cls, record: object) -> "Summary":
-        """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
-        names = [field.name for field in fields(cls)]
+    def from_record(cls, record: object, decision: Threshold) -> "Summary":
+        """Inverse of `record`; raises `FormatError` for what it cannot have written."""
+        names = [field.name for field in fields(cls) if field.name != "decision"]
         values = dict(zip(names, fields_of(record, "its summary", names), strict=True))
         for name in _COUNTS:
             is_count = type(values[name]) is int and values[name] >= 0
@@ -118,7 +151,7 @@ class Summary:
         kinds = values["labelled_kinds"]
         is_kinds = isinstance(kinds, dict) and all(type(n) is int and n > 0 for n in kinds.values())
         require(is_kinds, "'labelled_kinds' is no record of counts.")
-        for name in ("criterion", "unit", "rule"):
+        for name in ("criterion", "unit"):
             require(isinstance(values[name], str), f"{name!r} is no text.")
         require(is_texts(values["kinds"]), "'kinds' is no record of texts.")
         notes, weights = values["notes"], values["lambda_weights"]
@@ -128,7 +161,7 @@ class Summary:
         require(isinstance(values["curves"], list), "'curves' is no list.")
         curves = tuple(map(MemberCurve.from_json, values["curves"]))
         lists = {"notes": tuple(notes), "lambda_weights": dict(weights), "curves": curves}
-        return cls(**values | lists)
+        return cls(**values | lists, decision=decision)
 
 
 def is_texts(value: object) -> bool:
@@ -186,12 +219,11 @@ def summarise(
         lambda_weights=weights,
         validation=sum(line.weight * line.criterion for line in kept),
         criterion=kept[0].criterion_name,
-        threshold=model.calibration.threshold,
+        decision=model.calibration.at,
         unit=unit_of(model),
         passes_per_row=model.passes_per_row,
         n_compared=model.neighbours.n_rows if model.neighbours else 0,
         seconds=seconds,
-        rule=model.calibration.rule,
         notes=(
             *labels.notes,
             *labels.doubts,

@@ -110,12 +110,16 @@ def test_a_threshold_is_moved_in_place(model, fewlier):
     after = AnomalyDetector.load(model).threshold_
     assert after < before
     assert done.err == ""
-    assert json.loads(done.out) == {
+    found = json.loads(done.out)
+    low, high = found.pop("false_alarm_interval")
+    assert 0 < low < found["expected_false_alarm_rate"] < high < 1
+    assert found == {
         "model": str(model),
         "threshold_before": before,
         "threshold": after,
         "unit": "standard units",
         "rule": AnomalyDetector.load(model).summary_.rule,
+        "expected_false_alarm_rate": pytest.approx(0.3, abs=0.05),
     }
 
 
@@ -123,7 +127,9 @@ def test_a_threshold_is_moved_by_costs(model, fewlier):
     done = fewlier("threshold", model, "--cost-miss", 100, "--cost-alarm", 1)
     rule = r"a miss costs 100, an alarm 1; 0.05 of the rows are anomalies"
     assert re.fullmatch(
-        rf"threshold \S+ -> \S+ standard units \({rule}\), in {model}\n", done.out.decode()
+        rf"threshold \S+ -> \S+ standard units \({rule}; 95 % of such thresholds have "
+        rf"[\d.]+ to [\d.]+ % false alarms\), in {model}\n",
+        done.out.decode(),
     )
     shown = plain(fewlier("inspect", model).out.decode())
     assert rule in shown
@@ -137,7 +143,8 @@ def test_a_threshold_is_moved_into_another_file(model, fewlier, tmp_path):
     content = model.read_bytes()
     done = fewlier("threshold", model, "--contamination", 0.4, "-o", tmp_path / "new.fewlier")
     assert re.fullmatch(
-        rf"threshold \S+ -> \S+ standard units \(contamination 0.4\), in {tmp_path}/new.fewlier\n",
+        r"threshold \S+ -> \S+ standard units \(contamination 0.4; 95 % of such thresholds have "
+        rf"[\d.]+ to [\d.]+ % false alarms\), in {tmp_path}/new.fewlier\n",
         done.out.decode(),
     )
     assert model.read_bytes() == content
@@ -150,8 +157,8 @@ def test_a_threshold_is_moved_into_another_file(model, fewlier, tmp_path):
     ("options", "message"),
     [
         ([], "--false-alarm-rate"),
-        (["--cost-miss", 5], "'cost_alarm'"),
-        (["--cost-miss", 5, "--cost-alarm", -1], "'cost_alarm' must be a positive number"),
+        (["--cost-miss", 5], "--cost-alarm"),
+        (["--cost-miss", 5, "--cost-alarm", -1], "--cost-alarm must be a positive number"),
         (["--false-alarm-rate", 0.1, "--contamination", 0.1], "contamination"),
         (["--false-alarm-rate", 2], "2"),
         (["--false-alarm-rate", 0.1, "-o", "absent/m.fewlier"], "absent/m.fewlier"),

@@ -20,12 +20,14 @@ def register(app: typer.Typer) -> None:
 def inspect(model: ModelFile, as_json: AsJson = False) -> None:
     """Say what a model file holds: columns, labels, threshold, versions."""
     from fewlier.archive import opened
+    from fewlier.calibration import Threshold
     from fewlier.manifest import manifest_of
     from fewlier.summary import Summary
 
     with opened(model) as archive:
         manifest = manifest_of(archive)
-        summary = Summary.from_json(manifest["extra"].get("summary"))
+        decision = Threshold.from_record(manifest["calibration"])
+        summary = Summary.from_record(manifest["extra"].get("summary"), decision)
     facts = {
         "model": str(model),
         "bytes": model.stat().st_size,

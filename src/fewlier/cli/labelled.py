@@ -151,8 +151,8 @@ def threshold(  # noqa: PLR0913 - options of a command are its arguments
     after, unit = detector.threshold_, detector.score_unit_
     if as_json:
         facts = {"model": str(target), "threshold_before": before, "threshold": after}
-        facts |= {"unit": unit, "rule": detector.summary_.rule}
+        facts |= {"unit": unit} | detector.summary_.decision.to_json()
         typer.echo(json.dumps(facts))
     else:
-        rule = detector.summary_.rule
+        rule = detector.summary_.decision.meaning
         echo(f"threshold {before:.4g} -> {after:.4g} {unit} ({rule}), in {target}")

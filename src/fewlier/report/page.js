@@ -87,6 +87,7 @@
     put("above", count(data.above[i]));
     put("above-share", percent(data.above[i] / data.rows));
     put("rate", percent(data.rate[i]));
+    put("rate-scatter", `95 % have ${percent(data.rate_low[i])} to ${percent(data.rate_high[i])}`);
     $("slider").setAttribute("aria-valuetext", `${threshold.toFixed(3)}: ${data.above[i]} rows above`);
     if (data.anomalous) {
       const [hits, alarms] = [data.anomalous.above[i], data.normal.above[i]];

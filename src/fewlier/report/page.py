@@ -33,7 +33,6 @@ N_CHANGES = 8
 """Changes since training that the page lists."""
 SKETCH = (60, 14)
 """Width and height of a sketch, in units of its drawing."""
-_LEVELS = (0.01, 0.05, 0.1, 0.2)
 
 
 def write_report(facts: Facts, path: PathLike) -> None:
@@ -84,7 +83,6 @@ def _context(facts: Facts) -> dict[str, Any]:
         "reason_svg": reason_figure(facts).svg,
         "curves": [(display, figure.svg) for display, figure in curve_figures(facts)],
         "p_values": p_values and (p_values[0], p_values[1].svg),
-        "levels": _LEVELS,
         "max_kinds": MAX_KINDS,
         "changes": _changes(facts.drift),
         "outside": list(facts.outside.items())[:MAX_COLUMNS],

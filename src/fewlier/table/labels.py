@@ -1,7 +1,7 @@
 """The meaning of y, in one place; `label_column.py` reads the label columns of files."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -63,6 +63,11 @@ class Labels:
         numbers = np.where(self.codes == UNLABELLED, np.nan, self.codes)
         return np.array(numbers, dtype=dtype, copy=copy)
 
+    def take(self, rows: npt.NDArray[np.bool_]) -> "Labels":
+        """Return the labels of some rows, given by a mask."""
+        kind_of = None if self.kind_of is None else self.kind_of[rows]
+        return replace(self, codes=self.codes[rows], kind_of=kind_of)
+
     @property
     def has_normals(self) -> bool:
         """Whether any row is labelled normal."""
@@ -91,7 +96,7 @@ class Labels:
         if self.kind_of is None:
             return {}
         counts = np.bincount(self.kind_of[self.kind_of >= 0], minlength=len(self.kinds))
-        return dict(zip(self.kinds, counts.tolist(), strict=True))
+        return {kind: n for kind, n in zip(self.kinds, counts.tolist(), strict=True) if n}
 
 
 def read_labels(y: object, n_rows: int) -> Codes:
