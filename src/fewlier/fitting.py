@@ -1,6 +1,9 @@
 """From plans to fitted models: train, judge, weigh, calibrate."""
 
 import math
+import os
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -18,7 +21,7 @@ from fewlier.conditionals.joint import Anchors, Rows
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
 from fewlier.drift import MAX_ROWS, Reference
-from fewlier.errors import ParameterError
+from fewlier.errors import FewlierWarning, ParameterError, UserError
 from fewlier.model import (
     FittedMember,
     FittedModel,
@@ -43,6 +46,7 @@ from fewlier.training import (
     OnEpoch,
     Settings,
     Trained,
+    bytes_to_train,
     criterion,
     no_news,
     train,
@@ -53,7 +57,8 @@ from fewlier.unseen import calibrated
 
 # Unlabelled training rows that say how many of them a member distrusts.
 DOUBT_SAMPLE = 500
-
+MUCH_MEMORY = 2 * 10**9
+"""From so many bytes on, a fit says beforehand how much it takes."""
 
 CriterionName = Literal["auc", "smooth_auc", "likelihood", "reconstruction"]
 
@@ -160,8 +165,34 @@ def fit_members(
     on_epoch: OnEpoch = no_news,
 ) -> list[tuple[FittedModel, tuple[MemberHistory, ...]]]:
     """Train the members of every plan, each with its fold, from its template; judge and weigh."""
+    _announce_memory(densities[0], sum(map(len, members)), plans[0].encoder.n_columns)
     trained = _trained(plans, densities, members, recipe, on_epoch)
     return [_fitted(*one, recipe) for one in zip(plans, densities, trained, strict=True)]
+
+
+def _announce_memory(density: Density, n_members: int, n_columns: int) -> None:
+    """Say before it starts that a fit takes much memory; refuse one that takes more than all."""
+    needed, whole = bytes_to_train(density, n_members), memory_of_machine()
+    remedy = "Leave out columns that say little of anomalies, or take fewer hidden units."
+    if needed > whole:
+        raise UserError(
+            f"A fit must find room in memory; {n_columns:,} columns and {n_members} members take "
+            f"about {needed / 1e9:.0f} GB, and this machine has {whole / 1e9:.0f} GB. {remedy}"
+        )
+    if needed > MUCH_MEMORY:
+        warnings.warn(
+            f"{n_columns:,} columns and {n_members} members take about {needed / 1e9:.0f} GB of "
+            f"memory to fit. {remedy}",
+            FewlierWarning,
+            stacklevel=2,
+        )
+
+
+def memory_of_machine() -> int:
+    """Return the bytes of memory that there are, used or not."""
+    if not hasattr(os, "sysconf"):
+        return sys.maxsize  # unknown
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def fit_each_lambda(

@@ -23,6 +23,8 @@ from fewlier.table.inference import IGNORE
 from fewlier.training import Settings
 
 DEVICES = ("auto", "cpu", "cuda")
+MAX_COLUMNS = 20_000
+"""Of a table to learn from; a model file has room for few more."""
 LARGEST_SEED = 2**32 - 1
 """Of `random_state`, as numpy takes it."""
 LARGEST = 2**31 - 1
@@ -101,6 +103,11 @@ def read_schema(
     `is_normal` are the rows that are not labelled anomalies; None: all. `problems` are what is
     wrong with columns already.
     """
+    if len(table.names) > MAX_COLUMNS:
+        raise UserError(
+            f"A table must have at most {MAX_COLUMNS:,} columns to learn from; got "
+            f"{len(table.names):,}. Leave out those that say little of anomalies."
+        )
     columns = parameters["columns"]
     is_choice = columns is None or isinstance(columns, str | Mapping)
     _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")

@@ -124,10 +124,24 @@ def train(
     return [results[i] for i in range(len(members))]
 
 
+def bytes_to_train(density: Density, n_members: int) -> int:
+    """Estimate the memory that training takes: of each member in the end its best weights.
+
+    While it is in the stack there are its weights, those masked, their gradients, two moments and
+    what they become in a step, beside the best so far.
+    """
+    size = _n_bytes(density)
+    n_at_once = min(n_members, max(1, MAX_STACK_BYTES // size))
+    return size * (2 * n_members + 6 * n_at_once)
+
+
+def _n_bytes(density: Density) -> int:
+    return sum(p.numel() * p.element_size() for p in density.parameters())
+
+
 def _groups(density: Density, members: Sequence[Member], settings: Settings) -> list[list[int]]:
     """Group members by steps per epoch, in stacks that fit in memory."""
-    size = sum(p.numel() * p.element_size() for p in density.parameters())
-    capacity = max(1, MAX_STACK_BYTES // size)
+    capacity = max(1, MAX_STACK_BYTES // _n_bytes(density))
     by_steps: dict[int, list[int]] = {}
     for i, member in enumerate(members):
         steps = n_steps(len(member.normals), settings.batch_size)

@@ -1,0 +1,53 @@
+"""Tables of many columns: what a fit says, or refuses, before it trains."""
+
+import numpy as np
+import pytest
+import torch
+from factories import payments, small
+
+from fewlier import FewlierWarning, UserError, fitting, parameters
+from fewlier.densities import build_density
+from fewlier.densities.base import Architecture
+from fewlier.table import Encoder, Table, infer_schema
+from fewlier.training import bytes_to_train
+
+FEATURES = payments()[["amount", "visits", "city"]]
+
+
+def never(done, total):
+    raise AssertionError(f"trained {done} of {total} epochs")
+
+
+def test_more_columns_than_a_model_has_room_for_are_refused(monkeypatch):
+    monkeypatch.setattr(parameters, "MAX_COLUMNS", 2)
+    with pytest.raises(UserError, match=r"at most 2 columns to learn from; got 3. Leave out"):
+        small().fit(FEATURES, on_epoch=never)
+
+
+def test_a_fit_that_takes_more_memory_than_there_is_is_refused_before_it_starts(monkeypatch):
+    monkeypatch.setattr(fitting, "memory_of_machine", lambda: 1000)
+    with pytest.raises(UserError, match=r"3 columns and . members take .* Leave out columns"):
+        small().fit(FEATURES, on_epoch=never)
+
+
+def test_a_fit_that_takes_much_memory_says_so_before_it_starts(monkeypatch):
+    monkeypatch.setattr(fitting, "MUCH_MEMORY", 1000)
+    with (
+        pytest.warns(FewlierWarning, match="3 columns and . members take about"),
+        pytest.raises(AssertionError, match="trained 0 of"),
+    ):
+        small().fit(FEATURES, on_epoch=never)
+
+
+def test_memory_grows_with_columns_and_with_members_beyond_a_stack():
+    def needed(n_columns, n_members):
+        table = Table.of(np.random.default_rng(0).normal(size=(50, n_columns)))
+        encoder = Encoder.fit(infer_schema(table), table)
+        sizes = Architecture((500,), **dict.fromkeys(("n_orderings", "n_masks"), 1))
+        return bytes_to_train(
+            build_density("made", encoder, 3, sizes, torch.Generator()), n_members
+        )
+
+    few, more = needed(100, 10), needed(400, 10)
+    assert 3.9 < more / few < 4.1
+    assert needed(400, 1000) > 20 * more
