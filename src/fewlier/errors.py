@@ -6,6 +6,7 @@
     └── FewlierError            everything fewlier raises on purpose
         └── UserError           what the user can fix; the command line exits with 2
             ├── CellError       a cell that cannot be read as its column must be
+            ├── FormError       a column that may be read in two ways
             ├── ColumnErrors    several columns that cannot be used as they are
             ├── ParameterError  a parameter of a call; named by its flag on the command line
             └── FormatError     a model file that is damaged or unsafe
@@ -63,6 +64,29 @@ class CellError(UserError):
     def after(self, n_rows: int) -> "CellError":
         """Return the same error with `n_rows` more rows before its own."""
         return CellError(self.found, self.row + n_rows, self.remedy)
+
+
+class FormError(UserError):
+    """A column that may be read in two ways.
+
+    Parameters
+    ----------
+    message : str
+        What it is that may be read in two ways.
+    column : str
+        The column.
+    forms : tuple of str
+        What declares either way.
+    """
+
+    def __init__(self, message: str, column: str, forms: tuple[str, str]) -> None:
+        first, second = (f"--column '{column}={form}'" for form in forms)
+        super().__init__(f"{message} {first} or {second}.")
+        self.message, self.column, self.forms = message, column, forms
+
+    def __reduce__(self) -> tuple[type["FormError"], tuple[str, str, tuple[str, str]]]:
+        """Let the error cross processes with all of its parts."""
+        return FormError, (self.message, self.column, self.forms)
 
 
 class ColumnErrors(UserError):

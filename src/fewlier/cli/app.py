@@ -9,6 +9,7 @@ import typer
 
 from fewlier import __version__
 from fewlier.cli import (
+    check,
     comparison,
     data,
     demo,
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 for commands in (
     demo,
+    check,
     training,
     scoring,
     report,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlier.errors import CellError, UserError, noting
+from fewlier.errors import CellError, FormError, UserError, noting
 from fewlier.table import dates
 from fewlier.table.columns import as_text, first_unread, read_numbers
 from fewlier.table.dates import DateForm, Moments, iso_form
@@ -70,10 +70,11 @@ def _date_forms(texts: Mapping[str, Cells], problems: dict[str, UserError]) -> d
     for name, cells in texts.items():
         found = dates.recognise(cells)
         if found is not None and found.other is not None:
-            problems[name] = UserError(
+            problems[name] = FormError(
                 f"Column {name!r} must say which day {found.example!r} is: nowhere does it have a "
-                f"day above 12. Declare its form: --column '{name}={found.form}' or --column "
-                f"'{name}={found.other}'."
+                "day above 12. Declare its form:",
+                name,
+                (str(found.form), str(found.other)),
             )
         elif found is not None:
             forms[name] = found.form
@@ -123,10 +124,10 @@ def _settled(
     return forms
 
 
-def _ambiguous(name: str, found: Recognised) -> UserError:
-    first, second = (form for form in (found.form, found.other) if form is not None)
-    return UserError(
+def _ambiguous(name: str, found: Recognised) -> FormError:
+    return FormError(
         f"Column {name!r} must say what the mark in {found.example!r} is; it may stand before a "
-        f"fraction or between thousands. Declare how its numbers are written by an example: "
-        f"--column '{name}={first}' or --column '{name}={second}'."
+        "fraction or between thousands. Declare how its numbers are written by an example:",
+        name,
+        (str(found.form), str(found.other)),
     )

@@ -1,0 +1,123 @@
+"""The command that looks at a table before anything is fitted: `check`."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fewlier.cli.options import (
+    Anomaly,
+    AsJson,
+    Data,
+    LabelOrNone,
+    Normal,
+    read_columns,
+    read_label,
+)
+from fewlier.cli.screen import echo, text_console
+from fewlier.shown import shown
+
+if TYPE_CHECKING:
+    from fewlier.table.check import TableCheck
+
+MAX_SHOWN = 100  # columns; a table may have thousands
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: fewlier check train.csv --label fraud")(check)
+
+
+def check(  # noqa: PLR0913 - options of a command are its arguments
+    table: Data,
+    label: LabelOrNone = None,
+    anomaly: Anomaly = None,
+    normal: Normal = None,
+    column: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=KIND", help="As for `fewlier fit`.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="As for `fewlier fit`.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a table holds, what `fit` would make of it, and with which options."""
+    from fewlier.table.check import check_file
+    from fewlier.table.reading import open_table
+
+    labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])
+    with open_table(table) as file:
+        found = check_file(file, labels, columns)
+    values = [("--anomaly", value) for value in anomaly or []]
+    values += [("--normal", value) for value in normal or []]
+    options = ["--label", label] if label else []
+    options += [text for pair in values for text in pair]
+    command = ["fewlier", "fit", str(table), *options, *found.options]
+    command += ["-o", f"{Path(table).name.split('.')[0] or 'model'}.fewlier"]
+    if as_json:
+        typer.echo(json.dumps(found.to_json() | {"command": shlex.join(command)}))
+    else:
+        _print(found, str(table), shlex.join(command))
+
+
+def _print(found: "TableCheck", name: str, command: str) -> None:
+    from rich import box
+    from rich.table import Table as Grid
+
+    n_columns = len(found.columns)
+    echo(
+        f"{name}: {found.n_rows:,} rows, {n_columns:,} columns"
+        f"{' beside the label' if found.label else ''}; {found.n_repeated:,} rows repeat an "
+        "earlier one"
+    )
+    grid = Grid(box=box.SIMPLE)
+    for heading in ("column", "taken for", "missing", "because"):
+        grid.add_column(heading, justify="right" if heading == "missing" else "left")
+    for column in found.columns[:MAX_SHOWN]:
+        gaps = f"{column.n_missing / found.n_rows:.1%}" if column.n_missing else ""
+        lines = [column.why, *column.remarks]
+        grid.add_row(shown(column.name), column.kind, gaps, "\n".join(map(shown, lines)))
+    text_console().print(grid)
+    if n_columns > MAX_SHOWN:
+        echo(f"  ... and {n_columns - MAX_SHOWN} more columns; --json has all.")
+    _print_labels(found)
+    _print_outlook(found, command)
+
+
+def _print_labels(found: "TableCheck") -> None:
+    from fewlier.table.label_column import listed_counts
+
+    label = found.label
+    if label is None:
+        echo("labels      none: all rows would be unlabelled")
+        return
+    n_empty = found.n_rows - sum(label.values.values())
+    values = [listed_counts(label.values)] if label.values else []
+    values += [f"empty {n_empty:,}"] if n_empty else []
+    echo(f"labels      {shown(label.name)}: {shown('; '.join(values))}")
+    if label.meanings:
+        echo(f"            {', '.join(f'{n:,} {word}' for word, n in label.meanings.items())}")
+    for remark in label.remarks:
+        echo(f"            {shown(remark)}")
+
+
+def _print_outlook(found: "TableCheck", command: str) -> None:
+    from fewlier.table.check import LEFT_OUT, REFUSED
+
+    kinds = [column.kind for column in found.columns]
+    n_left, n_refused = kinds.count(LEFT_OUT), kinds.count(REFUSED)
+    n_used = len(kinds) - n_left - n_refused
+    echo(f"fit would   learn from {n_used:,} columns and leave out {n_left:,}")
+    for problem in found.problems:
+        echo(f"            refuse: {shown(problem)}")
+    if not found.problems:
+        echo(f"            take roughly {_rough(found.seconds)} on two cores; it measures first")
+    echo(f"command     {shown(command)}")
+
+
+def _rough(seconds: float) -> str:
+    if seconds < 90:
+        return f"{10 * max(round(seconds / 10), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"

@@ -1,0 +1,297 @@
+"""What a table holds, and what a fit would make of it, as plain data."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import numpy as np
+
+from fewlier.errors import FormError, UserError
+from fewlier.table.columns import Column, Kind, Schema, as_text
+from fewlier.table.frame import Cells, Table, is_text, missing, number_text
+from fewlier.table.inference import IGNORE, IGNORED, find_columns
+from fewlier.table.label_column import LabelColumn, LabelReader
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
+from fewlier.table.numbers import PLAIN
+from fewlier.table.reading import TableFile, naming
+
+LEFT_OUT, REFUSED = "left out", "refused"
+# Numbers and texts that people write where they have no value.
+_STAND_INS = (-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0, 999999.0)
+_STAND_IN_TEXTS = frozenset(
+    {"?", "-", "--", ".", "missing", "n.a.", "na", "nil", "none", "null", "unknown", "undefined"}
+)
+_LABEL_NAMES = frozenset(
+    {"anomaly", "attack", "class", "fraud", "is_anomaly", "is_fraud", "label", "outlier", "target"}
+)
+# Below this many rows a column that counts them, or repeats nothing, does so by chance.
+_MIN_ROWS = 20
+_WHY = {
+    Kind.REAL: "numbers",
+    Kind.BINARY: "two different numbers",
+    Kind.COUNT: "integers from 0 or 1 on that scatter as counts do",
+    Kind.POSITIVE: "numbers >= 0 with a long right tail",
+}
+_MEANINGS = {ANOMALY: "anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
+
+
+@final
+@dataclass(frozen=True)
+class ColumnCheck:
+    """What is known of one column: what a fit takes it for and why, its gaps, and remarks."""
+
+    name: str
+    kind: str
+    why: str
+    n_missing: int
+    remarks: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class LabelCheck:
+    """What a label column holds: rows of each value and of each meaning, and remarks."""
+
+    name: str
+    values: dict[str, int]
+    meanings: dict[str, int]
+    remarks: tuple[str, ...]
+    problem: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class TableCheck:
+    """Everything about a table at once.
+
+    Attributes
+    ----------
+    n_rows, n_repeated : int
+        Rows, and those that repeat an earlier one in every column that is learned from.
+    columns : tuple of ColumnCheck
+        The columns but the label.
+    label : LabelCheck or None
+        The label column, if there is one.
+    seconds : float
+        Roughly how long a fit takes.
+    options : tuple of str
+        Options of `fewlier fit` that settle what can be settled: pairs of a flag and its value.
+    """
+
+    n_rows: int
+    n_repeated: int
+    columns: tuple[ColumnCheck, ...]
+    label: LabelCheck | None
+    seconds: float
+    options: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What a fit would refuse."""
+        refused = [column.why for column in self.columns if column.kind == REFUSED]
+        if not any(column.kind not in (REFUSED, LEFT_OUT) for column in self.columns):
+            refused.append("No column is left to learn from.")
+        return (*refused, *([self.label.problem] if self.label and self.label.problem else []))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        return asdict(self) | {"problems": list(self.problems)}
+
+
+def check_table(
+    rows: object,
+    columns: Mapping[str, str] | None = None,
+    label: LabelColumn | None = None,
+    label_cells: Sequence[object] = (),
+) -> TableCheck:
+    """Find out what a table holds, and what a fit would make of it.
+
+    Parameters
+    ----------
+    rows : DataFrame or array
+        The rows without their labels.
+    columns : mapping of str to str, or None
+        What is declared of columns, as for `AnomalyDetector`.
+    label, label_cells : LabelColumn or None, sequence
+        The label column, and what it holds.
+    """
+    declared = dict(columns or {})
+    ignored = [name for name, said in declared.items() if said == IGNORE]
+    problems: dict[str, UserError] = {}
+    table = Table.of(rows, ignore=ignored, problems=problems)
+    found, codes = (None, None) if label is None else _check_labels(label, label_cells)
+    is_normal = None if codes is None else codes != ANOMALY
+    schema = find_columns(table, declared, is_normal, problems)
+    checks = _check_columns(table, schema, problems, is_labelled=label is not None)
+    n_columns = len(schema.columns)
+    return TableCheck(
+        table.n_rows,
+        _n_repeated(table, schema.sources),
+        tuple(checks),
+        found,
+        rough_seconds(table.n_rows, n_columns),
+        tuple(_options(declared, checks, problems)),
+    )
+
+
+def check_file(
+    file: TableFile, label: LabelColumn | None, columns: Mapping[str, str] | None = None
+) -> TableCheck:
+    """Find out what a file holds, and what a fit would make of it."""
+    with naming(file.name):
+        if label is not None:
+            label.check(file.columns)
+        others = {"", *([label.name] if label else [])}
+        rows = file.whole().rows
+        cells = rows[label.name].to_pylist() if label else ()
+        features = [name for name in file.columns if name not in others]
+        return check_table(rows.select(features), columns, label, cells)
+
+
+def rough_seconds(n_rows: int, n_columns: int) -> float:
+    """Return roughly how long a default fit takes on two cores: a minute for 5,000 x 20.
+
+    An epoch has a step for every 100 rows, and at most 100; a step takes longer the more columns
+    there are.
+    """
+    n_steps = min(max(n_rows / 100, 1.0), 100.0)
+    return 5.0 + 1.1 * n_steps * (0.5 + n_columns / 40)
+
+
+def _check_labels(label: LabelColumn, cells: Sequence[object]) -> tuple[LabelCheck, Any]:
+    """Return what a label column holds, and the codes of its rows if they can be read."""
+    values = label.counts(cells)
+    reader = LabelReader(label)
+    try:
+        reader.add(cells)
+        labels: Labels = reader.read()
+    except UserError as error:
+        return LabelCheck(label.name, values, {}, (), str(error)), None
+    meanings = {word: int((labels.codes == code).sum()) for code, word in _MEANINGS.items()}
+    remarks = (*labels.notes, *labels.doubts)
+    return LabelCheck(label.name, values, meanings, remarks), labels.codes
+
+
+def _check_columns(
+    table: Table, schema: Schema, problems: Mapping[str, UserError], *, is_labelled: bool
+) -> list[ColumnCheck]:
+    made: dict[str, list[Column]] = {}
+    for column in schema.columns:
+        made.setdefault(column.source, []).append(column)
+    left_out = {left.name: left.reason for left in schema.left_out}
+    checks = []
+    for name, cells in table.cells.items():
+        n_missing = int(missing(cells).sum())
+        if name in problems:
+            checks.append(ColumnCheck(name, REFUSED, str(problems[name]), n_missing))
+        elif name in left_out:
+            is_ignored = left_out[name] == IGNORED  # and was not looked at
+            gaps = 0 if is_ignored else n_missing
+            checks.append(ColumnCheck(name, LEFT_OUT, left_out[name], gaps))
+        else:
+            kind, why, remarks = _described(made[name], cells)
+            if not is_labelled and name.lower() in _LABEL_NAMES:
+                remarks = [*remarks, f"may be the label: --label {name}"]
+            checks.append(ColumnCheck(name, kind, why, n_missing, tuple(remarks)))
+    absent = [name for name in problems if name not in table.cells]
+    return checks + [ColumnCheck(name, REFUSED, str(problems[name]), 0) for name in absent]
+
+
+def _described(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]]:
+    """Return the kind of a column of the user's, why it has it, and what is odd about it."""
+    column = columns[0]
+    if column.date is not None:
+        parts = ", ".join(part.date.aspect.value for part in columns if part.date)
+        return "date", f"dates written as {column.date.form}; read as {parts}", []
+    if column.is_empty:
+        return "empty", "no cell has a value", ["a value here will count as odd"]
+    values, unread = column.conform(cells)
+    why = _why(column, values)
+    if column.form != PLAIN:
+        why = f"{why}, written like {column.form}"
+    remarks = _odd_texts(values) if is_text(values) else _odd_numbers(values)
+    if unread is not None:
+        remarks.append(f"{unread.n} in another form count as missing, such as {unread.text!r}")
+    return _kind(column), why, remarks
+
+
+def _kind(column: Column) -> str:
+    if column.is_constant or column.hardly_varies:
+        return "constant" if column.is_constant else "nearly constant"
+    kind, coding = column.kind.value, column.coding.value
+    return kind if kind == coding else f"{kind} as {coding}"
+
+
+def _why(column: Column, values: Cells) -> str:
+    if column.is_constant:
+        return f"always {column.levels[0]}"
+    n_distinct = len(set(values[~missing(values)].tolist()))
+    if column.kind is Kind.CATEGORY:
+        return f"text of {n_distinct} values"
+    if column.hardly_varies:
+        return f"nearly always {column.levels[0]}"
+    if column.coding is Kind.CATEGORY:
+        return f"integers >= 0 of {n_distinct} values, each met often"
+    return _WHY[column.kind]
+
+
+def _odd_numbers(values: Cells) -> list[str]:
+    """Say which numbers may stand for gaps, and whether the column counts the rows."""
+    known = values[~missing(values)]
+    remarks = []
+    for number in (n for n in _STAND_INS if n in (known.min(), known.max())):
+        others = known[known != number]
+        n = len(known) - len(others)
+        spread = float(np.ptp(others)) if len(others) else 0.0
+        if n > 1 and spread and np.abs(others - number).min() > spread:
+            remarks.append(f"{number_text(number)} in {n} rows may stand for a missing value")
+    steps = np.diff(known)
+    if len(known) >= _MIN_ROWS and len(known) == len(values) and (steps == 1).all():
+        remarks.append("counts the rows: leave it out unless it is a clock")
+    elif len(known) >= _MIN_ROWS and _are_different_integers(known):
+        remarks.append("every number differs: leave it out if it is an identifier")
+    return remarks
+
+
+def _are_different_integers(known: Cells) -> bool:
+    return bool((known == np.floor(known)).all()) and len(np.unique(known)) == len(known)
+
+
+def _odd_texts(values: Cells) -> list[str]:
+    """Say which texts may stand for gaps, and which may be one category in two spellings."""
+    counts = Counter(values[~missing(values)])
+    spellings: dict[str, list[str]] = {}
+    for text in counts:
+        spellings.setdefault(text.strip().casefold(), []).append(text)
+    remarks = [
+        f"{texts[0]!r} in {sum(counts[text] for text in texts)} rows may stand for a missing value"
+        for folded, texts in spellings.items()
+        if folded in _STAND_IN_TEXTS
+    ]
+    several = [texts for texts in spellings.values() if len(texts) > 1]
+    return remarks + [f"{' and '.join(map(repr, texts[:3]))} may be the same" for texts in several]
+
+
+def _n_repeated(table: Table, names: Sequence[str]) -> int:
+    """Count the rows that repeat an earlier one in some columns."""
+    texts = [as_text(table.cells[name]) for name in names]
+    return table.n_rows - len(set(zip(*texts, strict=True))) if texts else 0
+
+
+def _options(
+    declared: Mapping[str, str], checks: Sequence[ColumnCheck], problems: Mapping[str, UserError]
+) -> list[str]:
+    """Return options that settle what a fit would refuse or note; those given stay."""
+    ignored = [name for name, said in declared.items() if said == IGNORE]
+    ignored += [c.name for c in checks if c.kind == LEFT_OUT and c.name not in ignored]
+    said = {name: text for name, text in declared.items() if text != IGNORE}
+    for name, problem in problems.items():
+        if isinstance(problem, FormError):
+            said[name] = problem.forms[0]
+        elif name not in declared:
+            ignored.append(name)
+    said |= {name: IGNORE for name in ignored if "," in name}  # --ignore splits at commas
+    ignored = [name for name in ignored if name not in said]
+    options = [text for name, text in said.items() for text in ("--column", f"{name}={text}")]
+    return [*(["--ignore", ",".join(ignored)] if ignored else []), *options]
