@@ -1,4 +1,4 @@
-"""How long a fit takes, measured on its first epoch."""
+"""How long a fit takes, measured on one of its first epochs."""
 
 import time
 from collections.abc import Callable
@@ -10,14 +10,15 @@ if TYPE_CHECKING:
 
 @final
 class Pace:
-    """Says, after the first epoch, how long all epochs take at most; an `on_epoch` of a fit.
+    """Says, after the second epoch, how long all epochs take at most; an `on_epoch` of a fit.
 
-    What comes before and after the epochs takes about as long as one of a hundred.
+    The first epoch is not measured: it may take twice as long, while torch starts. What comes
+    before and after the epochs takes about as long as one of a hundred.
 
     Parameters
     ----------
     on_known : callable
-        Told the seconds, once. Members that stop improving make a fit shorter. A fit of one epoch
+        Told the seconds, once. Members that stop improving make a fit shorter. A fit of two epochs
         is over by then, and nothing is said of it.
     """
 
@@ -27,14 +28,14 @@ class Pace:
 
     def __call__(self, done: int, total: int) -> None:
         """Take the news that `done` of at most `total` epochs are done."""
-        if done == 0:
+        if done == 1:
             self._started = time.perf_counter()
-        elif done == 1 < total:
+        elif done == 2 < total:
             self._on_known((time.perf_counter() - self._started) * total)
 
 
 def seconds_to_fit(detector: "AnomalyDetector", X: object, y: object = None) -> float:
-    """Return how long a fit takes at most, from its first epoch; the detector is left unfitted."""
+    """Return how long a fit takes at most, from two epochs of it."""
 
     def stop(seconds: float) -> None:
         raise _Known(seconds)

@@ -1,3 +1,4 @@
+import itertools
 import os
 import re
 import subprocess
@@ -122,6 +123,21 @@ def test_the_help_of_every_command_ends_with_an_example(name, fewlier):
     shown = plain(fewlier(name, "--help").out.decode())
     assert shown.endswith(EXAMPLES[name])
     assert COMMANDS[name].help.rstrip().endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_is_readable_at_80_columns(name, fewlier, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = fewlier(name, "--help").out.decode().splitlines()
+    assert max(map(len, lines)) <= 80
+    starts = [i for i, line in enumerate(lines) if re.match(r"│[ *]+--|╰", line)]
+    flags = {flag for line in lines for flag in re.findall(r"--[a-z][a-z-]*", line)}
+    for option in COMMANDS[name].params:
+        assert {*option.opts, *option.secondary_opts} - {"-o", "-m", option.name} <= flags
+    # Neither is an option cut nor its text squeezed into a narrow column.
+    assert not any("…" in line for line in lines)
+    heights = [b - a for a, b in itertools.pairwise(starts) if not lines[a].startswith("╰")]
+    assert max(heights) <= 5
 
 
 @pytest.mark.usefixtures("quick", "quick_demo")

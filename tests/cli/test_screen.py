@@ -161,14 +161,15 @@ def test_warnings_of_others_go_where_they_went():
         (100.0, "fewlier: fitting takes at most about 2.8 h; see the help.\n"),
     ],
 )
-def test_the_time_is_announced_after_the_first_epoch(seconds, said, capsys, monkeypatch):
+def test_the_time_is_announced_after_the_second_epoch(seconds, said, capsys, monkeypatch):
     now = itertools.chain([0.0, 7.0, 7.0 + seconds], itertools.repeat(math.nan))
     monkeypatch.setattr("fewlier.pace.time.perf_counter", lambda: next(now))
     shares = []
     on_epoch = screen.announcing("fitting", shares.append, "; see the help")
     on_epoch(0, 100)
+    on_epoch(1, 100)
     assert capsys.readouterr().err == ""
-    for epoch in range(1, 101):
+    for epoch in range(2, 101):
         on_epoch(epoch, 100)
     assert capsys.readouterr() == ("", said)
     assert shares == [epoch / 100 for epoch in range(101)]
@@ -176,6 +177,6 @@ def test_the_time_is_announced_after_the_first_epoch(seconds, said, capsys, monk
 
 def test_nothing_is_announced_of_what_is_over(capsys):
     on_epoch = screen.announcing("fitting", lambda _: None)
-    on_epoch(0, 1)
-    on_epoch(1, 1)
+    for epoch in range(3):
+        on_epoch(epoch, 2)
     assert capsys.readouterr() == ("", "")

@@ -46,12 +46,14 @@ def test_fit_writes_a_model_that_loads_and_prints_its_summary(tmp_path):
     done = run(
         *("fit", tmp_path / "train.csv", "--label", "fraud", "-o", path, "--max-epochs", "1"),
         *("--selection", "best", "--false-alarm-rate", "0.2", "--random-state", "7"),
+        *("--hidden", "16", "--patience", "3"),
     )
     assert (done.returncode, done.stderr) == (0, "")
     detector = AnomalyDetector.load(path)
     assert done.stdout == f"{detector.summary_}\nmodel       {path}\n"
     found = detector.get_params()
     wanted = {"max_epochs": 1, "selection": "best", "false_alarm_rate": 0.2, "random_state": 7}
+    wanted |= {"hidden": (16,), "patience": 3}
     assert {name: found[name] for name in wanted} == wanted
     assert sorted(item.name for item in tmp_path.iterdir()) == ["new.fewlier", "train.csv"]
 

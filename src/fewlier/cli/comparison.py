@@ -44,7 +44,9 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
     experiment: Annotated[
         Literal["clean", "contaminated", "unseen"],
         typer.Option(
-            help="Given rows: all normal; or 5 % hidden anomalies; or labels of one kind only."
+            metavar="NAME",
+            help="clean: given rows are normal; contaminated: 5 % are hidden anomalies; unseen: "
+            "labels are of one kind only.",
         ),
     ] = "clean",
     methods: Annotated[
@@ -52,10 +54,13 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
     ] = None,
     anomalies: Annotated[
         list[int] | None,
-        typer.Option(help="k of 2k labelled anomalies: 0, 1, 3 ... Repeatable; else all."),
+        typer.Option(
+            metavar="K", help="k of 2k labelled anomalies: 0, 1, 3 ... Repeatable; else all."
+        ),
     ] = None,
     splits: Annotated[
-        int | None, typer.Option(min=1, help="At most so many splits; else ten at k = 3, five.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Splits at most; else ten at k = 3, else five."),
     ] = None,
     results: Annotated[
         Path,
@@ -64,7 +69,8 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
     retry: Retry = False,
     workers: Workers = None,
     device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="Where fewlier's detectors train.")
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(metavar="NAME", help="Where fewlier trains: auto, cpu or cuda."),
     ] = "auto",
     page: Annotated[
         Path | None,

@@ -110,20 +110,24 @@ def _trained(n_rows: int) -> str:
 def threshold(  # noqa: PLR0913 - options of a command are its arguments
     model: ModelFile,
     false_alarm_rate: Annotated[
-        float | None, typer.Option(help="Share of fresh normal rows that may score above it.")
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of fresh normal rows that may score above it."),
     ] = None,
     contamination: Annotated[
         float | None,
         typer.Option(
+            metavar="SHARE",
             help="Share of the training rows that should score above it; with costs, share of "
-            "anomalies among the rows to come."
+            "anomalies among the rows to come.",
         ),
     ] = None,
     cost_miss: Annotated[
-        float | None, typer.Option(help="What an anomaly below it costs; with --cost-alarm.")
+        float | None,
+        typer.Option(metavar="COST", help="What an anomaly below it costs; with --cost-alarm."),
     ] = None,
     cost_alarm: Annotated[
-        float | None, typer.Option(help="What a normal row above it costs; with --cost-miss.")
+        float | None,
+        typer.Option(metavar="COST", help="What a normal row above it costs; with --cost-miss."),
     ] = None,
     output: ModelOutput = None,
     as_json: AsJson = False,

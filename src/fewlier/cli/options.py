@@ -11,51 +11,56 @@ from fewlier.errors import UserError
 if TYPE_CHECKING:
     from fewlier.table.label_column import LabelColumn
 
-# As in fewlier.parameters, which would import torch.
-LARGEST_SEED, LARGEST = 2**32 - 1, 2**31 - 1
-
 Data: TypeAlias = Annotated[
     Path, typer.Argument(help="CSV or Parquet, also gzipped; - is standard input.", metavar="TABLE")
 ]
 Model: TypeAlias = Annotated[
-    Path, typer.Option("--model", "-m", help="Model that `fewlier fit` has written.")
+    Path,
+    typer.Option("--model", "-m", metavar="MODEL", help="Model that `fewlier fit` has written."),
 ]
 ModelFile: TypeAlias = Annotated[
     Path, typer.Argument(help="Model that `fewlier fit` has written.", metavar="MODEL")
 ]
 ModelOutput: TypeAlias = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Model to write instead of MODEL.")
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Model to write instead of MODEL."),
 ]
-_LABEL = typer.Option(help="Column of labels: 1 anomaly, 0 normal, empty unknown.")
+_LABEL = typer.Option(
+    metavar="COLUMN", help="Column of labels: 1 anomaly, 0 normal, empty unknown."
+)
 Label: TypeAlias = Annotated[str, _LABEL]
 LabelOrNone: TypeAlias = Annotated[str | None, _LABEL]
 Anomaly: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="VALUE",
-        help="Label that means anomaly; others are normal. May be repeated.",
+        help="Label that means anomaly; others are normal. Repeatable.",
     ),
 ]
 Normal: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="VALUE",
-        help="Label that means normal; others are kinds of anomalies, or unlabelled if --anomaly "
-        "is given too. May be repeated.",
+        help="Label that means normal; others are kinds of anomalies, or unlabelled with "
+        "--anomaly. Repeatable.",
     ),
 ]
 AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print JSON on standard output, for machines.")
+    bool,
+    typer.Option("--json", metavar="", help="Print JSON on standard output, for machines."),
 ]
 Tables: TypeAlias = Annotated[
     list[str] | None, typer.Option(metavar="NAMES", help="Tables: Pima,Wilt; else all.")
 ]
-Retry: TypeAlias = Annotated[bool, typer.Option("--retry", help="Compute failures again.")]
+Retry: TypeAlias = Annotated[
+    bool, typer.Option("--retry", metavar="", help="Compute failures again.")
+]
 Workers: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Processes that compute; else one per core.")
+    int | None, typer.Option(min=1, metavar="N", help="Processes that compute; else one per core.")
 ]
 RandomState: TypeAlias = Annotated[
-    int, typer.Option(min=0, max=LARGEST_SEED, help="Seed: the same gives the same.")
+    int,
+    typer.Option(min=0, metavar="N", help="Random seed; the same seed gives the same model."),
 ]
 
 

@@ -20,7 +20,9 @@ def register(app: typer.Typer) -> None:
 def report(  # noqa: PLR0913 - options of a command are its arguments
     table: Data,
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")
+    ],
     label: LabelOrNone = None,
     anomaly: Anomaly = None,
     normal: Normal = None,

@@ -41,22 +41,32 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         list[str] | None, typer.Option(metavar="NAMES", help="Methods: MADE,Proposed; else all.")
     ] = None,
     anomalies: Annotated[
-        list[int] | None, typer.Option(help="Labelled anomalies: 1, 3 or 5. Repeatable; else all.")
+        list[int] | None,
+        typer.Option(metavar="K", help="Labelled anomalies: 1, 3 or 5. Repeatable; else all."),
     ] = None,
     splits: Annotated[
-        int | None, typer.Option(min=1, help="How many of the ten splits; else all.")
+        int | None, typer.Option(min=1, metavar="N", help="How many of the ten splits; else all.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Three small tables, two splits, k = 3.")
+        bool, typer.Option("--quick", metavar="", help="Three small tables, two splits, k = 3.")
     ] = False,
     three_validation_anomalies: Annotated[
-        bool, typer.Option("--three-validation-anomalies", help="Instead: so many for k = 1, 5.")
+        bool,
+        typer.Option(
+            "--three-validation-anomalies", metavar="", help="Instead: this many, for k = 1 and 5."
+        ),
     ] = False,
     deduplicated: Annotated[
-        bool, typer.Option("--deduplicated", help="Instead: six tables without duplicates, k = 3.")
+        bool,
+        typer.Option(
+            "--deduplicated", metavar="", help="Instead: six tables without duplicates, k = 3."
+        ),
     ] = False,
     times: Annotated[
-        bool, typer.Option("--times", help="Instead: the time of one fit per table, on the CPU.")
+        bool,
+        typer.Option(
+            "--times", metavar="", help="Instead: the time of one fit per table, on the CPU."
+        ),
     ] = False,
     results: Annotated[
         Path | None,
@@ -68,7 +78,8 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     retry: Retry = False,
     workers: Workers = None,
     device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="Where detectors train.")
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(metavar="NAME", help="Where detectors train: auto, cpu or cuda."),
     ] = "auto",
     page: Annotated[
         Path | None,

@@ -39,11 +39,19 @@ def score(
     table: Data,
     model: Model,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="CSV or Parquet to write; - is standard output.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="CSV or Parquet to write; - is standard output.",
+        ),
     ] = Path("-"),
     fdr: Annotated[
         float | None,
-        typer.Option(help="Flag as many rows as keep this share of false alarms among them."),
+        typer.Option(
+            metavar="SHARE", help="Flag as many rows as keep this share of false alarms among them."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -111,16 +119,27 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
     table: Data,
     model: Model,
     top: Annotated[
-        int | None, typer.Option(min=1, help="Rows to explain, the oddest first; else 10.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Rows to explain, the oddest first. Default: 10, or all "
+            "that --row and --id choose.",
+        ),
     ] = None,
     row: Annotated[
-        list[int] | None, typer.Option(min=0, help="Explain this row, counted from 0. Repeatable.")
+        list[int] | None,
+        typer.Option(min=0, metavar="N", help="Explain this row, counted from 0. Repeatable."),
     ] = None,
     id_: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="COLUMN=VALUE", help="Explain rows that say so. Repeatable."),
+        typer.Option(
+            "--id", metavar="COLUMN=VALUE", help="Explain rows with this value. Repeatable."
+        ),
     ] = None,
-    columns: Annotated[int, typer.Option(min=1, help="Columns to name for each row.")] = 3,
+    columns: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Columns to name for each row.")
+    ] = 3,
     label: LabelOrNone = None,
     anomaly: Anomaly = None,
     normal: Normal = None,

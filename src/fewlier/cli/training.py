@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fewlier.cli.options import (
-    LARGEST,
     Anomaly,
     AsJson,
     Data,
@@ -17,7 +16,6 @@ from fewlier.cli.options import (
     ModelFile,
     ModelOutput,
     Normal,
-    RandomState,
     check_model_output,
     read_columns,
     read_label,
@@ -26,6 +24,8 @@ from fewlier.cli.screen import announcing, echo, progress, say
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
+
+COLUMNS, TIME, METHOD, FILE = "Columns", "Time", "Method", "Model file"
 
 
 def register(app: typer.Typer) -> None:
@@ -36,55 +36,133 @@ def register(app: typer.Typer) -> None:
 
 def fit(  # noqa: PLR0913 - options of a command are its arguments
     table: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Model file to write.")
+    ],
     label: LabelOrNone = None,
     anomaly: Anomaly = None,
     normal: Normal = None,
+    false_alarm_rate: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="Share of normal rows that may score above the threshold."
+        ),
+    ] = 0.01,
+    as_json: AsJson = False,
     column: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=KIND",
             help="Kind of a column: real, binary, count, positive or category; or a number written "
             "as in the column, amount=1.234,5; or how its dates are, day=%d/%m/%Y. Repeatable.",
+            rich_help_panel=COLUMNS,
         ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out: id,timestamp.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES", help="Columns to leave out: id,timestamp.", rich_help_panel=COLUMNS
+        ),
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Refuse identifiers and free text instead of leaving out."),
+        typer.Option(
+            "--strict",
+            metavar="",
+            help="Refuse identifiers and free text instead of leaving them out.",
+            rich_help_panel=COLUMNS,
+        ),
     ] = False,
-    validation: Annotated[
-        Path | None, typer.Option(help="Table that chooses epoch and lambda; else rows of TABLE.")
+    max_epochs: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Rounds of training at most; 30 take a third of the time of 100.",
+            rich_help_panel=TIME,
+        ),
+    ] = 100,
+    patience: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Rounds without improvement after which a member stops.",
+            rich_help_panel=TIME,
+        ),
+    ] = 50,
+    hidden: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Hidden units of each network; fewer are faster. Default: 500 for made, else 100.",
+            rich_help_panel=TIME,
+        ),
     ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(
+            metavar="NAME",
+            help="cpu, cuda, or auto: a GPU if there is one.",
+            rich_help_panel=TIME,
+        ),
+    ] = "auto",
     density: Annotated[
-        Literal["made", "vae", "flow", "autoencoder"], typer.Option(help="What estimates log p.")
+        Literal["made", "vae", "flow", "autoencoder"],
+        typer.Option(
+            metavar="NAME",
+            help="Model of normal rows: made, vae, flow or autoencoder.",
+            rich_help_panel=METHOD,
+        ),
     ] = "made",
     selection: Annotated[
         Literal["average", "best"],
-        typer.Option(help="best is the paper's rule: less accurate, faster to score."),
+        typer.Option(
+            metavar="NAME",
+            help="average, or best, the paper's rule: less accurate, faster.",
+            rich_help_panel=METHOD,
+        ),
     ] = "average",
     unlabelled: Annotated[
         Literal["robust", "normal"],
-        typer.Option(help="Whether anomalies may hide among rows without a label."),
+        typer.Option(
+            metavar="NAME",
+            help="robust, or normal: no anomaly hides among rows without a label.",
+            rich_help_panel=METHOD,
+        ),
     ] = "robust",
-    false_alarm_rate: Annotated[
-        float, typer.Option(help="Share of normal rows that may score above the threshold.")
-    ] = 0.01,
-    max_epochs: Annotated[
-        int, typer.Option(min=1, max=LARGEST, help="Rounds of training at most.")
-    ] = 100,
+    validation: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Rows that choose epoch and lambda; else some of the training rows do.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
+    random_state: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Random seed; the same seed gives the same model.",
+            rich_help_panel=METHOD,
+        ),
+    ] = 0,
     memory: Annotated[
-        bool, typer.Option(help="Keep a sample of the rows in the model file, for `update`.")
+        bool,
+        typer.Option(
+            metavar="",
+            help="Keep a sample of the rows in the model file, for `fewlier update`.",
+            rich_help_panel=FILE,
+        ),
     ] = True,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="Where to compute.")
-    ] = "auto",
-    random_state: RandomState = 0,
-    as_json: AsJson = False,
 ) -> None:
-    """Learn from a table what normal rows look like, and write a model file."""
+    """Learn from a table what normal rows look like, and write a model file.
+
+    Faster: fewer --max-epochs, a shorter --patience, fewer --hidden units,
+    --selection best, or a GPU.
+    """
     from fewlier.table.reading import open_table
 
     check_model_output(output, *(path for path in (table, validation) if path is not None))
@@ -101,6 +179,8 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             unlabelled=unlabelled,
             false_alarm_rate=false_alarm_rate,
             max_epochs=max_epochs,
+            patience=patience,
+            hidden=None if hidden is None else (hidden,),
             memory=memory,
             device=device,
             random_state=random_state,
