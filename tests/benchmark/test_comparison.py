@@ -179,6 +179,23 @@ def test_every_split_of_a_stack_is_the_detector_on_its_rows(method, folder, tmp_
 
 
 @pytest.mark.usefixtures("tiny")
+def test_splits_whose_rows_have_other_levels_are_fitted_too():
+    rng = np.random.default_rng(0)
+    stars = rng.integers(0, 5, 300).astype(float)
+    stars[280:290] = np.arange(10, 20)  # each in one anomaly, which few splits give
+    table = Table.of(np.column_stack([stars, rng.normal(size=300)]))
+    splits = [draw_clean(np.repeat([0, 1], [280, 20]), 6, number) for number in range(4)]
+    settings = comparison.DETECTORS["fewlier"] | {"device": "cpu"}
+    together = fit_splits(table, settings, splits)
+    assert len({model.encoder.schema for model in together}) > 1
+    for model, split in zip(together, splits, strict=True):
+        (alone,) = fit_splits(table, settings, [split])
+        test = table.take(split.test)
+        expected = alone.score(alone.encode(test))
+        np.testing.assert_allclose(model.score(model.encode(test)), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("tiny")
 def test_detectors_know_which_rows_have_no_label(folder, tmp_path, monkeypatch):
     given = []
 

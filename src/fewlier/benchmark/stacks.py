@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from fewlier.benchmark.few_labels import Split
 from fewlier.detector import AnomalyDetector
 from fewlier.fitting import fit_models
 from fewlier.model import FittedModel
 from fewlier.parameters import read_recipe, read_schema
 from fewlier.planning import Plan, make_plan
-from fewlier.table import Table
+from fewlier.table import Schema, Table
 
 
 def fit_splits(
@@ -39,12 +37,16 @@ def fit_splits(
 
 
 def _same_layout(plans: Sequence[Plan]) -> list[list[Plan]]:
-    """Keep plans together while their columns may miss the same cells."""
+    """Keep plans together while their encoders have the same inputs."""
     groups: list[list[Plan]] = []
     for plan in plans:
-        last = groups[-1][-1].encoder if groups else None
-        if last is not None and np.array_equal(last.missable, plan.encoder.missable):
+        if groups and _layout(groups[-1][-1]) == _layout(plan):
             groups[-1].append(plan)
         else:
             groups.append([plan])
     return groups
+
+
+def _layout(plan: Plan) -> tuple[Schema, list[bool]]:
+    """Return the columns with their levels, and which of them may miss cells."""
+    return plan.encoder.schema, plan.encoder.missable.tolist()
