@@ -1,8 +1,10 @@
-"""How far unlabelled rows are trusted, as a function of log p alone."""
+"""How far unlabelled rows are trusted, as a function of log p, and what is said of it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from factories import small
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,3 +122,28 @@ def test_the_fence_widens_and_then_stays():
     assert (np.diff(fences) >= 0).all()
     assert set(fences[50:]) == {FENCE}
     assert fence_at(1, 1) == FIRST_FENCE
+
+
+@pytest.mark.parametrize("selection", ["average", "best"])
+def test_the_note_says_how_many_rows_are_left_out_of_training_and_comparison(selection):
+    """The note said "about 0.0 %" while most of the hidden anomalies were left out."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"])
+    X.iloc[:6] = 12 + rng.normal(size=(6, 3)) / 10  # hidden anomalies
+    y = np.where(np.arange(400) < 250, np.nan, 0.0)
+    quick = {"max_epochs": 30, "learning_rate": 0.01, "selection": selection}
+    detector = small(**quick).fit(X, y)
+    n_rows, n_distrusted = detector.model_.distrust
+    plan = detector._plan
+    trains = np.unique(np.concatenate([fold.normals for fold in plan.folds]))
+    assert n_rows == (trains < 250).sum()
+    assert 4 <= n_distrusted <= 12
+    (note,) = [note for note in detector.summary_.notes if note.startswith("250 unlabelled")]
+    assert f"{n_distrusted} of {n_rows} looked at count less than half" in note
+    if selection == "average":
+        left_out = ~np.isin(plan.ids[trains], detector.model_.neighbours.normals.ids)
+        assert left_out.sum() == n_distrusted
+        assert note.endswith("are left out of the comparison.")
+        assert set(np.flatnonzero(left_out[: np.searchsorted(trains, 6)])) == set(
+            range(np.searchsorted(trains, 6))
+        )

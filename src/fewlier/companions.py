@@ -1,5 +1,6 @@
 """What stands beside the density in an average score, from the rows of a fit."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,21 +14,19 @@ from fewlier.neighbours import Neighbours, n_rows_at_most
 from fewlier.planning import Plan
 from fewlier.sampling import IntArray
 from fewlier.selection import companions_shares
-from fewlier.trust import trust
+from fewlier.trust import Distrust, is_trusted
 from fewlier.unseen import out_of_fold_parts
 
 
-def with_companions(plan: Plan, model: FittedModel) -> FittedModel:
+def with_companions(plan: Plan, model: FittedModel, normals: IntArray) -> FittedModel:
     """Put neighbours and, with enough labels, trees beside the density of a model.
 
-    Their rows are normals that train some member, and labelled anomalies. Normals that all folds
-    hold back are not among them; of those that one fold holds back, none is near itself or its
-    copies, and no tree that has seen one counts, when it calibrates. Nor are unlabelled rows that
-    count less than half by the likeliest member, and labelled anomalies that the user gave to
-    validate on.
+    Their rows are these normals, and labelled anomalies. Of normals that one fold holds back, none
+    is near itself or its copies, and no tree that has seen one counts, when it calibrates.
+    Labelled anomalies that the user gave to validate on are not among them.
     """
-    rows = _rows(plan, model)
-    anomalies = rows[1]
+    anomalies = _anomalies(plan)
+    rows = normals, anomalies
     neighbours = Neighbours.of(plan.encoder, plan.encoded, rows, model.device)
     near, trees = companions_shares(len(anomalies), neighbours.alone)
     forest = None
@@ -43,24 +42,34 @@ def with_companions(plan: Plan, model: FittedModel) -> FittedModel:
     return replace(model, neighbours=replace(neighbours, share=near), forest=forest)
 
 
-def _rows(plan: Plan, model: FittedModel) -> tuple[IntArray, IntArray]:
-    """Draw the normals and anomalies to compare with, by their numbers."""
-    rng = np.random.default_rng(plan.seed)
+def trusted_normals(plan: Plan, model: FittedModel) -> tuple[IntArray, Distrust | None]:
+    """Draw normals that train some member, less the unlabelled ones that count less than half.
+
+    Normals that all folds hold back are not among them. Return also how many of the unlabelled
+    ones were left out; None where no row may be a hidden anomaly.
+    """
+    normals = _drawn(plan, [fold.normals for fold in plan.folds])
+    doubtful = plan.doubtful[normals]
+    if not plan.doubtful.any():
+        return normals, None
+    trusted = _is_trusted(plan, model, normals)
+    return normals[trusted], Distrust(int(doubtful.sum()), int((~trusted).sum()))
+
+
+def _anomalies(plan: Plan) -> IntArray:
+    labelled = [rows for f in plan.folds for rows in (f.anomalies, f.validation_anomalies)]
+    return _drawn(plan, [rows[rows < plan.n_training] for rows in labelled])
+
+
+def _drawn(plan: Plan, parts: Sequence[IntArray]) -> IntArray:
+    """Draw as many of the rows as are compared with at most, in order."""
+    rows = np.unique(np.concatenate(parts)).astype(np.int64)
     most = n_rows_at_most(plan.encoder.n_inputs)
-    normals = np.unique(np.concatenate([fold.normals for fold in plan.folds]))
-    labelled = [(*fold.anomalies, *fold.validation_anomalies) for fold in plan.folds]
-    anomalies = np.unique(np.concatenate(labelled)).astype(np.int64)
-    anomalies = anomalies[anomalies < plan.n_training]
-    normals = np.sort(rng.permutation(normals)[:most])
-    anomalies = np.sort(rng.permutation(anomalies)[:most])
-    return normals[_is_trusted(plan, model, normals)], anomalies
+    return np.sort(np.random.default_rng(plan.seed).permutation(rows)[:most])
 
 
 def _is_trusted(plan: Plan, model: FittedModel, rows: IntArray) -> npt.NDArray[np.bool_]:
-    """Mark rows that are labelled normal, or likely enough to count at least half."""
-    doubtful = plan.doubtful[rows]
-    if not doubtful.any():
-        return ~doubtful
+    """Mark rows that are labelled normal, or trusted by the member that knows normals best."""
     member = model.likeliest
     terms = member_terms(
         member.density,
@@ -69,6 +78,6 @@ def _is_trusted(plan: Plan, model: FittedModel, rows: IntArray) -> npt.NDArray[n
         member.passes,
     )
     log_p = -torch.from_numpy(total_cost(terms, model.selection))[None]
-    weight = trust(log_p, torch.ones_like(log_p), torch.from_numpy(doubtful)[None])
-    trusted: npt.NDArray[np.bool_] = (weight[0] >= 0.5).numpy()
+    doubtful = torch.from_numpy(plan.doubtful[rows])
+    trusted: npt.NDArray[np.bool_] = is_trusted(log_p, doubtful[None])[0].numpy()
     return trusted

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.calibration import Calibration
-from fewlier.companions import with_companions
+from fewlier.companions import trusted_normals, with_companions
 from fewlier.conditionals.joint import Anchors, Rows
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
@@ -52,11 +52,9 @@ from fewlier.training import (
     train,
     validation_normals,
 )
-from fewlier.trust import Unlabelled, trimmed, trust
+from fewlier.trust import Unlabelled, trimmed
 from fewlier.unseen import calibrated
 
-# Unlabelled training rows that say how many of them a member distrusts.
-DOUBT_SAMPLE = 500
 MUCH_MEMORY = 2 * 10**9
 """From so many bytes on, a fit says beforehand how much it takes."""
 
@@ -87,8 +85,6 @@ class MemberHistory:
     the best epoch with the passes that it scores with: `auc` or `smooth_auc`, or where no anomaly
     was held back the mean of validation normals: log p, `likelihood`, or minus their error,
     `reconstruction`.
-    `distrusted` is the share of its unlabelled training rows that, by its log p, count less than
-    half in the likelihood; None where there are none or all count fully.
     """
 
     lam: float
@@ -99,7 +95,6 @@ class MemberHistory:
     best_epoch: int
     criterion_name: CriterionName
     criterion: float
-    distrusted: float | None
     weight: float
     status: Literal["kept", "left out", "diverged"]
 
@@ -118,7 +113,6 @@ class _Candidate:
     centre: npt.NDArray[np.float64]
     scale: float
     criterion: float
-    distrusted: float | None
 
 
 def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
@@ -302,7 +296,11 @@ def _model(
     uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
     parts = plan.encoder, members, recipe.selection, uncalibrated, _reference(plan)
     model = FittedModel(*parts)
-    return calibrated(plan, model if recipe.selection == "best" else with_companions(plan, model))
+    normals, distrust = trusted_normals(plan, model)
+    model = replace(model, distrust=distrust)
+    if recipe.selection == "average":
+        model = with_companions(plan, model, normals)
+    return calibrated(plan, model)
 
 
 def _judged(
@@ -336,9 +334,6 @@ def _judged(
         name=recipe.settings.criterion,
         likelihood_weight=trimmed(log_p[0], weights[0], doubtful),
     )
-    doubted = np.random.default_rng(member.seed).permutation(
-        member.normals[plan.doubtful[member.normals]]
-    )[:DOUBT_SAMPLE]
     return _Candidate(
         fold,
         member,
@@ -350,18 +345,11 @@ def _judged(
         # One row, or rows all alike, have no spread: the unit is then that of the cost.
         1.0 if spread < 1e-6 else spread,
         float(value),
-        _distrusted(_log_p(terms(doubted))) if len(doubted) else None,
     )
 
 
 def _log_p(terms: Float[Tensor, "o n d"]) -> Float[Tensor, "1 n"]:
     return mean_over_passes(terms.double().sum(-1).T)[None]
-
-
-def _distrusted(log_p: Float[Tensor, "1 n"]) -> float:
-    """Return the share of unlabelled rows that count less than half."""
-    weight = trust(log_p, torch.ones_like(log_p), torch.ones_like(log_p, dtype=torch.bool))
-    return float((weight < 0.5).double().mean())
 
 
 def _weights(candidates: list[_Candidate], recipe: Recipe) -> npt.NDArray[np.float64]:
@@ -388,14 +376,14 @@ def _history(
     recipe: Recipe,
 ) -> tuple[MemberHistory, ...]:
     judged = {
-        id(c.trained): (c.criterion, c.distrusted, float(weight))
+        id(c.trained): (c.criterion, float(weight))
         for c, weight in zip(candidates, weights, strict=True)
     }
     has_density = DENSITIES[recipe.density].is_probabilistic
     without_anomalies: CriterionName = "likelihood" if has_density else "reconstruction"
     lines = []
     for fold, member, one in trained:
-        value, distrusted, weight = judged.get(id(one), (math.nan, None, 0.0))
+        value, weight = judged.get(id(one), (math.nan, 0.0))
         held_back = len(member.validation_anomalies)
         lines.append(
             MemberHistory(
@@ -407,7 +395,6 @@ def _history(
                 one.best_epoch,
                 recipe.settings.criterion if held_back else without_anomalies,
                 value,
-                distrusted,
                 weight,
                 "kept" if weight else "left out" if id(one) in judged else "diverged",
             )

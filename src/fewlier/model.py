@@ -22,6 +22,7 @@ from fewlier.nn import TILE, denormals_as_zero
 from fewlier.points import Numbers
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Table
+from fewlier.trust import Distrust
 
 # Rows are scored in chunks of at most so many, and of fewer where rows are wide: on a CPU the
 # intermediate results of a chunk stay in the cache.
@@ -139,7 +140,8 @@ class FittedModel:
     exactly the member's cost, -log p(x) where it is a density; with `average` the baseline is 0
     and the unit is the standard deviation of normal rows. Where the density has companions,
     `neighbours` and a `forest`, they have their shares of the score, in the same unit, and the
-    density the rest of it.
+    density the rest of it. `distrust` says how many unlabelled rows the fit did not trust; a
+    loaded model does not know.
     """
 
     encoder: Encoder
@@ -149,6 +151,7 @@ class FittedModel:
     reference: Reference
     neighbours: Neighbours | None = None
     forest: Forest | None = None
+    distrust: Distrust | None = None
 
     @property
     def density(self) -> Density:

@@ -227,7 +227,7 @@ def summarise(
         notes=(
             *labels.notes,
             *labels.doubts,
-            *_distrust(kept, n_unlabelled),
+            *_distrust(model, n_unlabelled),
             *notes,
             *_diverged(history),
         ),
@@ -235,16 +235,16 @@ def summarise(
     )
 
 
-def _distrust(kept: Sequence["MemberHistory"], n_unlabelled: int) -> list[str]:
+def _distrust(model: "FittedModel", n_unlabelled: int) -> list[str]:
     """Say how many of the unlabelled rows count less, where any might."""
-    shares = [(line.distrusted, line.weight) for line in kept if line.distrusted is not None]
-    if not shares or not n_unlabelled:
+    if model.distrust is None or not n_unlabelled:
         return []
-    values, weights = zip(*shares, strict=True)
-    share = np.average(values, weights=weights)
+    n_rows, n_distrusted = model.distrust
+    beside = ", and are left out of the comparison" if model.neighbours else ""
     return [
         f"{n_unlabelled} unlabelled rows train as normal rows, those far less likely than the "
-        f"others with less weight: about {share:.1%} of them count less than half."
+        f"others with less weight: {n_distrusted} of {n_rows} looked at count less than half"
+        f"{beside}."
     ]
 
 

@@ -1,6 +1,6 @@
 """How far an unlabelled row is trusted to be normal: its weight in the likelihood."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,6 +21,13 @@ LEAST_SPREAD = 1.0
 QUARTILE = 0.6745
 # Share of the unlabelled validation rows, those of the lowest log p, that judge no epoch.
 TRIMMED = 0.1
+
+
+class Distrust(NamedTuple):
+    """How many unlabelled rows that train a fit has looked at, and how many it does not trust."""
+
+    n_rows: int
+    n_distrusted: int
 
 
 def fence_at(epoch: int, max_epochs: int) -> float:
@@ -58,6 +65,13 @@ def trust(
     spread = ((median - lower) / QUARTILE).clamp_min(LEAST_SPREAD)
     trusted = torch.sigmoid(((log_p - median) / spread + fence) / STEP)
     return weight * torch.where(doubtful, trusted, 1)
+
+
+def is_trusted(
+    log_p: Float[Tensor, "*m n"], doubtful: Bool[Tensor, "*m n"]
+) -> Bool[Tensor, "*m n"]:
+    """Mark rows that count at least half when training ends."""
+    return trust(log_p, torch.ones_like(log_p), doubtful) >= 0.5
 
 
 def trimmed(
