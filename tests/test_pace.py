@@ -1,44 +1,31 @@
 """How long a fit takes, from its second epoch."""
 
-import numpy as np
 import pytest
 from factories import FEATURES, payments, small
 
 from fewlier import pace, training
-from fewlier.pace import duration, seconds_to_fit
+from fewlier.pace import Pace, duration
 
 ROWS = payments(60)
-X, Y = ROWS[FEATURES], ROWS["fraud"]
 
 
-@pytest.mark.parametrize("max_epochs", [3, 30])
-def test_a_fit_is_measured_by_its_second_epoch(max_epochs, monkeypatch):
-    now, epochs, judge = [0.0], [], training._Stack._judge
+@pytest.mark.parametrize(
+    ("max_epochs", "told"), [(1, []), (2, []), (3, [9.0]), (6, [18.0])], ids=str
+)
+def test_a_fit_is_measured_once_by_its_second_epoch(max_epochs, told, monkeypatch):
+    now, n_epochs, judge = [0.0], [0], training._Stack._judge
 
     def slowly(self):
-        epochs.append(now[0])
-        now[0] += 50.0 if len(epochs) == 1 else 3.0
+        now[0] += 3.0 if n_epochs[0] else 50.0
+        n_epochs[0] += 1
         return judge(self)
 
     monkeypatch.setattr(pace.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(training._Stack, "_judge", slowly)
-    detector = small(max_epochs=max_epochs)
-    assert seconds_to_fit(detector, X, Y) == 3.0 * max_epochs
-    assert len(epochs) == 2
-    assert not hasattr(detector, "model_")
-
-
-def test_a_measured_fit_gives_the_same_detector():
-    detector = small(max_epochs=3)
-    seconds_to_fit(detector, X, Y)
-    expected = small(max_epochs=3).fit(X, Y).anomaly_score(X)
-    np.testing.assert_array_equal(detector.fit(X, Y).anomaly_score(X), expected)
-
-
-@pytest.mark.parametrize("max_epochs", [1, 2])
-def test_a_short_fit_is_measured_whole(max_epochs):
-    detector = small(max_epochs=max_epochs)
-    assert seconds_to_fit(detector, X, Y) >= detector.summary_.seconds
+    found = []
+    detector = small(max_epochs=max_epochs, patience=None)
+    detector.fit(ROWS[FEATURES], ROWS["fraud"], on_epoch=Pace(found.append))
+    assert found == told
 
 
 @pytest.mark.parametrize(

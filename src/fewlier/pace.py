@@ -2,10 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
-
-if TYPE_CHECKING:
-    from fewlier.detector import AnomalyDetector
+from typing import final
 
 
 @final
@@ -32,26 +29,6 @@ class Pace:
             self._started = time.perf_counter()
         elif done == 2 < total:
             self._on_known((time.perf_counter() - self._started) * total)
-
-
-def seconds_to_fit(detector: "AnomalyDetector", X: object, y: object = None) -> float:
-    """Return how long a fit takes at most, from two epochs of it."""
-
-    def stop(seconds: float) -> None:
-        raise _Known(seconds)
-
-    started = time.perf_counter()
-    try:
-        detector.fit(X, y, on_epoch=Pace(stop))
-    except _Known as known:
-        return known.seconds
-    return time.perf_counter() - started
-
-
-@final
-class _Known(Exception):
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
 
 
 def duration(seconds: float) -> str:
