@@ -40,7 +40,7 @@ from fewlier.record import from_record, to_record
 from fewlier.selection import Selection
 from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
-from fewlier.table.frame import has_names, row_labels, unread_note
+from fewlier.table.frame import has_names, row_labels, told, unread_note
 from fewlier.table.inference import IGNORED
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training import OnEpoch, no_news
@@ -561,7 +561,7 @@ def _warn_of_left_out(schema: Schema) -> None:
     left = [f"{name!r} ({why})" for name, _, why in schema.left_out if why != IGNORED]
     if left:
         message = (
-            f"Left out: {', '.join(left)}. Declare a column 'category' to keep it, or 'ignore' to "
+            f"Left out: {told(left)}. Declare a column 'category' to keep it, or 'ignore' to "
             "leave it out without this note."
         )
         warnings.warn(message, LeftOutWarning, stacklevel=4)

@@ -23,6 +23,9 @@ counted from 0. Whatever is not a `FewlierError` is a bug and keeps its tracebac
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
+# Problems of columns that a message tells in full; a table may have thousands.
+_MAX_TOLD = 20
+
 
 class FewlierError(Exception):
     """Anything that fewlier raises on purpose."""
@@ -99,7 +102,9 @@ class ColumnErrors(UserError):
     """
 
     def __init__(self, problems: Sequence[UserError]) -> None:
-        lines = "".join(f"\n- {problem}" for problem in problems)
+        lines = "".join(f"\n- {problem}" for problem in problems[:_MAX_TOLD])
+        if len(problems) > _MAX_TOLD:
+            lines += f"\n- and {len(problems) - _MAX_TOLD} more"
         super().__init__(f"{len(problems)} columns cannot be used as they are:{lines}")
         self.problems = tuple(problems)
 

@@ -178,6 +178,17 @@ def test_a_table_must_have_a_column_to_learn_from():
         column_of(IDS)
 
 
+def test_of_many_columns_a_message_names_a_few():
+    table = Table.of(pd.DataFrame({f"x{i}": IDS for i in range(200)}))
+    with pytest.raises(UserError, match=r"none is left: 'x0' .* and 190 more\.$") as caught:
+        infer_schema(table)
+    assert len(str(caught.value)) < 1000
+    table = Table.of(pd.DataFrame({f"x{i}": ["1.200"] for i in range(200)}))
+    with pytest.raises(UserError, match="200 columns cannot") as caught:
+        infer_schema(table)
+    assert str(caught.value).endswith("\n- and 180 more")
+
+
 def test_all_that_is_wrong_with_columns_is_told_at_once():
     table = Table.of(pd.DataFrame({"a": ["1.200"], "b": [-1], "c": ["x"], "d": ["03/04/2026"]}))
     overrides = {"b": "count", "c": "odd", "nowhere": "real"}

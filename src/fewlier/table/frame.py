@@ -182,9 +182,16 @@ def all_unread(
     return total
 
 
+def told(facts: Iterable[str], most: int = 10) -> str:
+    """Return facts about columns in one line, the first few of them."""
+    facts = list(facts)
+    more = f" and {len(facts) - most} more" if len(facts) > most else ""
+    return ", ".join(facts[:most]) + more
+
+
 def unread_note(unread: Mapping[str, Unread]) -> str:
     """Say which cells could not be read."""
-    cells = ", ".join(
+    cells = told(
         f"{n} in {name} (first {text[:40]!r} in row {row})"
         for name, (n, row, text) in unread.items()
     )

@@ -30,6 +30,7 @@ from fewlier.table.frame import (
     is_text,
     missing,
     number_text,
+    told,
 )
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.recognition import read_texts
@@ -89,7 +90,7 @@ def infer_schema(
     schema = find_columns(table, overrides, is_normal, found)
     raise_all([found[name] for name in dict.fromkeys([*table.names, *found]) if name in found])
     if not schema.columns:
-        left = ", ".join(f"{name!r} ({reason})" for name, _, reason in schema.left_out)
+        left = told(f"{name!r} ({reason})" for name, _, reason in schema.left_out)
         raise UserError(
             f"The training table must have a column to learn from; none is left: {left}."
         )

@@ -208,7 +208,12 @@ def recognise(cells: Cells) -> Recognised | None:
         suffix=_common("suffix", parts, counts),
         parentheses=any(match["open"] and match["close"] for match in parts.values()),
     )
-    forms = [replace(form, decimal=decimal, group=group) for decimal, group in _LAYOUTS]
+    bodies = "".join(match["body"] for match in parts.values())
+    forms = [
+        replace(form, decimal=decimal, group=group)
+        for decimal, group in _LAYOUTS
+        if not group or re.search(_GROUPS[group], bodies)
+    ]
     n_read = [_n_read(form, counts) for form in forms]
     if max(n_read) < MOSTLY * len(texts):
         return None
