@@ -387,8 +387,11 @@ def _cells_of_objects(name: str, values: npt.NDArray[Any], *, as_text: bool = Fa
     types = set(map(type, values))
     for cell_type in types - {str}:
         _check_type(name, cell_type, values)
-    is_missing = _is_missing_text if types <= {str, type(None)} else _is_missing
-    present = np.fromiter((not is_missing(value) for value in values), np.bool_, len(values))
+    if types <= {str, type(None)}:  # the cells of a CSV file, which may have millions
+        texts = (None if _is_missing_text(text) else text for text in values)
+        cells = np.fromiter(texts, dtype=object, count=len(values))
+        return cells if cells.astype(bool).any() else np.full(len(values), np.nan)
+    present = np.fromiter((not _is_missing(value) for value in values), np.bool_, len(values))
     found = values[present]
     if len(found) and (as_text or any(isinstance(value, _TEXT) for value in found)):
         text = np.full(len(values), None, dtype=object)
