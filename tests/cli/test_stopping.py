@@ -16,7 +16,11 @@ from processes import COMMAND, run
 ROWS = payments(200, seed=3)
 TEXT = ROWS.to_csv(index=False).encode()
 # Progress lines at once, so that a test sees when the work has begun.
-DRIVER = "from fewlier.cli import run, screen; screen.SECONDS_BETWEEN_LINES = 0; run()"
+DRIVER = (
+    "from fewlier.cli import run, screen\n"
+    "screen.SECONDS_BETWEEN_LINES = screen.SHARE_BETWEEN_LINES = 0\n"
+    "run()"
+)
 STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 each_stop = pytest.mark.parametrize(("number", "code"), STOPS, ids=["SIGINT", "SIGTERM"])
 
