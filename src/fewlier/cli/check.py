@@ -69,8 +69,8 @@ def _print(found: "TableCheck", name: str, command: str) -> None:
     n_columns = len(found.columns)
     echo(
         f"{name}: {found.n_rows:,} rows, {n_columns:,} columns"
-        f"{' beside the label' if found.label else ''}; {found.n_repeated:,} rows repeat an "
-        "earlier one"
+        f"{' beside the label' if found.label else ''}; {found.n_repeated:,} of the "
+        "rows repeat an earlier one"
     )
     grid = Grid(box=box.SIMPLE)
     for heading in ("column", "taken for", "missing", "because"):

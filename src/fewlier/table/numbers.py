@@ -80,8 +80,9 @@ class NumberForm:
     parentheses: bool = False
 
     def __str__(self) -> str:
-        """Write 1200.5 in this form, negative if that is special."""
-        text = f"{self.prefix}1{self.group}200{self.decimal}50"
+        """Write 1200.5, or 12.5 per cent, in this form; negative if that is special."""
+        whole = "12" if self.suffix == "%" and not self.group else f"1{self.group}200"
+        text = f"{self.prefix}{whole}{self.decimal}50"
         text += f" {self.suffix}" if self.suffix else ""
         return f"({text})" if self.parentheses else text
 
