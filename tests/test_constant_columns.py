@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from fewlier import AnomalyDetector
+from fewlier.table import Table
+from fewlier.table.inference import infer_schema
 
 N, N_ANOMALIES = 600, 6
 WORD, NUMBER = "same", 0.0
@@ -115,3 +117,31 @@ def test_values_of_labelled_anomalies_alone_stay_bounded():
     fitted = small().fit(table, labels)
     scores = scores_with(fitted, table[10:11], "roots", [0.0, 145.0, 1e12])
     assert scores[0] + 1 < scores[1] == scores[2] < 30
+
+
+def test_the_value_of_a_known_anomaly_is_as_odd_as_any_other():
+    """One value in all rows but the labelled anomaly: two in all, and yet no binary."""
+    table = rows().assign(roots=np.r_[np.zeros(N - 1), 145.0])
+    fitted = small().fit(table, np.r_[np.zeros(N - 1), 1])
+    usual, known, other = scores_with(fitted, table[10:11], "roots", [0.0, 145.0, 99.0])
+    assert usual + 1 < other <= known
+    (reason,) = fitted.explain(table[10:11].assign(roots=145.0)).top(0, n=1)
+    assert str(reason).startswith("roots = 145, expected always 0: +")
+
+
+def test_a_value_met_twice_is_odd_and_one_never_met_is_odder():
+    table = rows().assign(roots=np.r_[np.zeros(N - 2), 5.0, 5.0])
+    fitted = small().fit(table)
+    usual, rare, other = scores_with(fitted, table[10:11], "roots", [0.0, 5.0, 7.0])
+    assert usual + 1 < rare < other
+    assert "2 nearly constant (roots, errors)" in str(fitted.summary_)
+
+
+@pytest.mark.parametrize(
+    ("n_zeros", "n_ones", "kind"),
+    [(4997, 3, "real"), (82, 9, "real"), (81, 9, "real"), (80, 9, "binary"), (90, 10, "binary")],
+)
+def test_two_values_are_a_binary_unless_one_is_rare(n_zeros, n_ones, kind):
+    table = Table.of(pd.DataFrame({"flag": np.repeat([0, 1], [n_zeros, n_ones])}))
+    (column,) = infer_schema(table).columns
+    assert column.kind == kind

@@ -188,14 +188,14 @@ def takes_few_values(values: Floats) -> bool:
 
 
 def hardly_varies(values: Floats) -> bool:
-    """Whether numbers, none missing, are all the same but for fewer than ten.
+    """Whether numbers, none missing, are all the same but for fewer than ten, and a tenth.
 
     No curve is learned from so few, and a single value has no unit in which another could be far
     away: values are scored one by one, and one never seen is as odd as the number of rows says.
     """
     _, counts = np.unique(values, return_counts=True)
     n_others = len(values) - counts.max(initial=0)
-    enough_rows = len(values) >= MIN_ROWS_PER_VALUE * len(counts)
+    enough_rows = len(values) >= MIN_ROWS_PER_VALUE * max(len(counts), n_others)
     return bool(n_others == 0 or (n_others < MIN_ROWS_PER_VALUE and enough_rows))
 
 
@@ -276,7 +276,7 @@ def _infer_kind(cells: Cells, normal: Bools) -> tuple[Kind, Kind]:
     n_distinct = len(np.unique(values))
     if n_distinct > 2 and takes_few_values(values):
         return Kind.COUNT, Kind.CATEGORY
-    if n_distinct != 2 and hardly_varies(cells[is_present & normal]):
+    if hardly_varies(cells[is_present & normal]):
         return Kind.REAL, Kind.CATEGORY
     kind = Kind.REAL
     if n_distinct == 2:
