@@ -71,7 +71,7 @@ SAME = {
 
 @pytest.mark.parametrize("content", SAME.values(), ids=SAME)
 def test_the_same_rows_are_read_however_they_are_written(content, opened):
-    rows, labels = read_training_rows(opened(content), FRAUD)
+    rows, labels = read_training_rows(opened(content), FRAUD, is_complete=True)
     assert rows.column_names == ["id", *FEATURES]
     found = Table.of(rows.select(FEATURES))
     found = infer_schema(found).match(found)
@@ -82,13 +82,13 @@ def test_the_same_rows_are_read_however_they_are_written(content, opened):
 
 
 def test_without_a_label_column_there_are_no_labels(opened):
-    rows, labels = read_training_rows(opened(text()), None)
+    rows, labels = read_training_rows(opened(text()), None, is_complete=True)
     assert labels is None
     assert rows.num_rows == 60
 
 
 def test_numbers_that_begin_with_a_zero_are_categories(opened):
-    rows, _ = read_training_rows(opened(text()), FRAUD)
+    rows, _ = read_training_rows(opened(text()), FRAUD, is_complete=True)
     table = Table.of(rows)
     schema = infer_schema(table, {"id": "category"})
     assert schema.match(table).cells["id"].tolist() == ROWS["id"].tolist()
@@ -96,7 +96,7 @@ def test_numbers_that_begin_with_a_zero_are_categories(opened):
 
 def test_a_name_nearly_right_is_guessed(opened):
     with pytest.raises(UserError, match=r"got 'frauds'\. Did you mean 'fraud'\?"):
-        read_training_rows(opened(text()), LabelColumn("frauds"))
+        read_training_rows(opened(text()), LabelColumn("frauds"), is_complete=True)
     with pytest.raises(UserError, match=r"got 'amuont'\. Did you mean 'amount'\?"):
         fit_file(small(columns={"amuont": "ignore"}), opened(text()), FRAUD)
 

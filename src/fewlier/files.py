@@ -15,7 +15,7 @@ from fewlier.calibration import Calibration, check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.drift import Drift
 from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError
-from fewlier.evaluation import Evaluation, evaluate
+from fewlier.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.explanation import Explanation, explain
 from fewlier.model import FittedModel
 from fewlier.table import Encoded, Table
@@ -48,7 +48,7 @@ def read_training_rows(
     file: TableFile,
     label: LabelColumn | None,
     *,
-    is_complete: bool = True,
+    is_complete: bool,
 ) -> tuple[pa.Table, Labels | None]:
     """Return the features and labels of a file.
 
@@ -80,8 +80,11 @@ class FileLabels:
         with naming(batch.file, batch.start):
             self._reader.add(batch.rows[self._reader.column.name].to_pylist())
 
-    def read(self, *, is_complete: bool = True) -> Labels:
-        """Return the labels of the whole file, and warn of what they were taken for."""
+    def read(self, *, is_complete: bool = False) -> Labels:
+        """Return the labels of the whole file, and warn of what they were taken for.
+
+        A complete file must have every value that the label column names.
+        """
         with naming(self._file):
             labels = self._reader.read(is_complete=is_complete)
         for category, messages in ((FewlierWarning, labels.notes), (LabelWarning, labels.doubts)):
@@ -103,7 +106,7 @@ def fit_file(
 
     `strict` refuses a table with columns that would be left out.
     """
-    rows, labels = read_training_rows(file, label)
+    rows, labels = read_training_rows(file, label, is_complete=True)
     held_back = None
     if validation is not None:
         held_back = read_training_rows(validation, label, is_complete=False)
@@ -300,12 +303,17 @@ def _reasons(
 @final
 @dataclass(frozen=True)
 class TopRows:
-    """The highest-scored rows of a file, the highest first: their numbers, scores, and why."""
+    """The highest-scored rows of a file, the highest first: their numbers, scores, and why.
+
+    `labels` are those of the whole file. `by_kind` compares each kind of anomalies with the normal
+    rows; None without labels, or where rows were chosen and the others not scored.
+    """
 
     rows: npt.NDArray[np.int64]
     scores: Floats
     explanation: Explanation
-    labels: Labels | None = None  # of the whole file
+    labels: Labels | None = None
+    by_kind: tuple[KindEvaluation, ...] | None = None
 
     def records(self, detector: AnomalyDetector, n_reasons: int) -> list[dict[str, Any]]:
         """Return one record per row, of JSON values."""
@@ -338,6 +346,7 @@ def explain_file(
     Rows that are not chosen are not scored.
     """
     labels, model = label and FileLabels(label, file), detector.model_
+    parts = []
     best, rows, table = np.empty(0), np.empty(0, dtype=np.int64), Table({})
     for batch, part in _matched_batches(model, file, on_batch):
         if labels:
@@ -345,14 +354,19 @@ def explain_file(
         places = np.arange(part.n_rows) if choice is None else choice.find(batch)
         part = part.take(places)
         table = table.followed_by(part) if len(rows) else part
-        best = np.concatenate([best, model.score(model.encoder.encode(part))])
+        parts.append(model.score(model.encoder.encode(part)))
+        best = np.concatenate([best, parts[-1]])
         rows = np.concatenate([rows, batch.start + places])
         kept = np.argsort(-best, kind="stable")[:n_rows]
         best, rows, table = best[kept], rows[kept], table.take(kept)
     if choice:
         choice.check()
     explanation = explain(model, table, detector.score_unit_)
-    return TopRows(rows, best, explanation, labels and labels.read())
+    found, by_kind = labels and labels.read(), None
+    if found is not None and choice is None:
+        trained = detector.summary_.labelled_kinds
+        by_kind = evaluate_kinds(np.concatenate(parts), found, detector.threshold_, trained)
+    return TopRows(rows, best, explanation, found, by_kind)
 
 
 def evaluate_file(

@@ -220,8 +220,46 @@ def test_explain_shows_the_kinds_of_rows(by_kind, fewlier):
         assert (record["label"], record["kind"]) == label_and_kind
     shown = fewlier(*arguments, *label, stdin=csv(KINDS)).out.decode()
     assert re.search(r"p-value +label +what adds most", shown)
-    assert len(re.findall(r" Forgery ", shown)) == 2
+    assert len(re.findall(r" Forgery ", shown.split("by kind")[0])) == 2
     assert "label" not in json.loads(fewlier(*arguments, "--json", stdin=csv(KINDS)).out)["rows"][0]
+
+
+def test_explain_compares_each_kind_unless_rows_were_chosen(by_kind, fewlier):
+    arguments = ["-", "-m", by_kind, "--label", "fraud", "--normal", "fine"]
+    judged = fewlier("evaluate", *arguments, "--json", stdin=csv(KINDS))
+    done = fewlier("explain", *arguments, "--json", stdin=csv(KINDS))
+    found = json.loads(done.out)["by_kind"]
+    assert found == json.loads(judged.out)["by_kind"]
+    assert [line["kind"] for line in found] == ["theft", "Forgery"]
+    shown = plain(fewlier("explain", *arguments, stdin=csv(KINDS)).out.decode())
+    assert re.search(r"by kind rows AUC recall theft 6 .* Forgery 2 ", shown)
+    chosen = ["explain", *arguments, "--row", 3]
+    assert "by_kind" not in json.loads(fewlier(*chosen, "--json", stdin=csv(KINDS)).out)
+    assert b"by kind" not in fewlier(*chosen, stdin=csv(KINDS)).out
+
+
+COMMANDS = {
+    "update": ["update", "MODEL", "-"],
+    "evaluate": ["evaluate", "-", "-m", "MODEL"],
+    "explain": ["explain", "-", "-m", "MODEL"],
+    "report": ["report", "-", "-m", "MODEL", "-o", "PAGE"],
+}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_a_later_table_may_lack_values_that_are_named(arguments, by_kind, fewlier, tmp_path):
+    paths = {"MODEL": by_kind, "PAGE": tmp_path / "report.html"}
+    arguments = [paths.get(text, text) for text in arguments]
+    only_thefts = KINDS.where(KINDS == "theft", "").replace("Forgery ", "")
+    done = fewlier(*arguments, "--label", "fraud", "--normal", "fine", stdin=csv(only_thefts))
+    assert done.code == 0, done.err
+    assert "note: standard input: No row of label column 'fraud' has --normal 'fine'." in done.err
+    several = ["--anomaly", "theft", "--anomaly", "forged", "--normal", "fine"]
+    labels = KINDS.replace("Forgery ", "forgd")
+    done = fewlier(*arguments, "--label", "fraud", *several, stdin=csv(labels))
+    assert done.code == 0, done.err
+    assert "No row of label column 'fraud' has --anomaly 'forged'." in done.err
+    assert "warning: standard input: Label 'forgd' (2 rows) is close to 'forged'" in done.err
 
 
 def test_a_report_has_a_table_by_kind(by_kind, fewlier, tmp_path):

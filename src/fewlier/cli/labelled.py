@@ -67,7 +67,7 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps({**asdict(found), "unit": detector.score_unit_}))
         return
-    lines = _overall(found, detector.score_unit_) + _by_kind(found.by_kind)
+    lines = _overall(found, detector.score_unit_) + kind_lines(found.by_kind)
     echo("\n".join(lines))
 
 
@@ -87,7 +87,7 @@ def _overall(found: "Evaluation", unit: str) -> list[str]:
     ]
 
 
-def _by_kind(kinds: "Sequence[KindEvaluation]") -> list[str]:
+def kind_lines(kinds: "Sequence[KindEvaluation]") -> list[str]:
     """Return a table of the kinds, with what is known of each in training."""
     if not kinds:
         return []

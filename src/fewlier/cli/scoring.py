@@ -3,11 +3,13 @@
 import json
 import math
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fewlier.cli.labelled import kind_lines
 from fewlier.cli.options import (
     Anomaly,
     AsJson,
@@ -163,7 +165,10 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
             rows = explain_file(detector, file, n_rows, column, choice, show)
     if as_json:
         facts = {"threshold": detector.threshold_, "unit": detector.score_unit_}
-        typer.echo(json.dumps({**facts, "rows": rows.records(detector, columns)}))
+        facts |= {"rows": rows.records(detector, columns)}
+        if rows.by_kind is not None:
+            facts["by_kind"] = [asdict(line) for line in rows.by_kind]
+        typer.echo(json.dumps(facts))
     else:
         _print(rows, detector, columns)
 
@@ -192,3 +197,5 @@ def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None
         label = [shown(record["kind"] or record["label"] or "", 40)] if rows.labels else []
         grid.add_row(str(record["row"]), score, verdict, p_value, *label, reasons)
     text_console().print(grid)
+    if rows.by_kind:
+        echo("\n".join(kind_lines(rows.by_kind)))

@@ -96,14 +96,15 @@ class LabelColumn:
             reader.count(cell)
         return reader.counts
 
-    def read(self, cells: Iterable[object]) -> Labels:
+    def read(self, cells: Iterable[object], *, is_complete: bool = True) -> Labels:
         """Return the labels of a whole column, such as ``frame["class"]``.
 
-        What may be a slip is a `LabelWarning`; `Labels.notes` has the rest.
+        What may be a slip is a `LabelWarning`; `Labels.notes` has the rest. A complete column must
+        have every value that is named; other tables than that of a fit need not be complete.
         """
         reader = LabelReader(self)
         reader.add(cells)
-        labels = reader.read()
+        labels = reader.read(is_complete=is_complete)
         for doubt in labels.doubts:
             warnings.warn(doubt, LabelWarning, stacklevel=2)
         return labels
@@ -153,7 +154,10 @@ class LabelReader:
         return dict(sorted(totals, key=lambda total: -total[1]))
 
     def read(self, *, is_complete: bool = True) -> Labels:
-        """Return the labels of all rows; a complete table must have every value that is named."""
+        """Return the labels of all rows.
+
+        A complete table must have every value that is named; for any other a note is enough.
+        """
         column, rows = self.column, np.concatenate(self._rows)
         if not self._places:
             note = f"Label column {column.name!r} is empty: all {len(rows)} rows are unlabelled."
@@ -164,23 +168,29 @@ class LabelReader:
         codes, counts = column.codes(self._places), self.counts
         named = {_folded(name) for _, name in column.named}
         others = {value: n for value, n in counts.items() if _folded(value) not in named}
-        for option, name in column.named:
-            if is_complete and _folded(name) not in self._places:
-                raise _absent(column.name, option, name, others)
+        absent = [pair for pair in column.named if _folded(pair[1]) not in self._places]
+        if is_complete and absent:
+            raise _absent(column.name, *absent[0], others)
         kinds = [value for value in counts if codes[_folded(value)] == ANOMALY]
         if len(kinds) > MAX_KINDS:
             raise _countless(column.name, kinds)
         kind_of = np.full(len(codes) + 1, -1, dtype=np.int32)
         kind_of[[self._places[_folded(kind)] for kind in kinds]] = np.arange(len(kinds))
         by_place = np.array([*codes.values(), UNLABELLED], dtype=np.int8)
-        notes, doubts = _notes(column, others), tuple(_doubts(column, others))
+        notes, doubts = _notes(column, others, absent), tuple(_doubts(column, others))
         return Labels(by_place[rows], tuple(kinds), kind_of[rows], notes, doubts)
 
 
-def _notes(column: LabelColumn, others: Mapping[str, int]) -> tuple[str, ...]:
-    """Say what the values were taken for that no option names."""
+def _notes(
+    column: LabelColumn, others: Mapping[str, int], absent: Sequence[tuple[str, str]]
+) -> tuple[str, ...]:
+    """Say what the values were taken for that no option names, and which named ones are absent."""
     taken = f"{_TAKEN[column.rest]}, in label column {column.name!r}"
-    return (f"{taken}: {listed_counts(others)}.",) if others else ()
+    notes = [f"{taken}: {listed_counts(others)}."] if others else []
+    if absent:
+        values = ", ".join(f"{option} {_quoted(name)}" for option, name in absent)
+        notes.append(f"No row of label column {column.name!r} has {values}.")
+    return tuple(notes)
 
 
 def _doubts(column: LabelColumn, others: Mapping[str, int]) -> Iterator[str]:
