@@ -8,12 +8,11 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.errors import UserError
 from fewlier.folds import Fold, make_folds
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Kind, Schema, Table
 from fewlier.table.columns import listed
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, check_enough
 from fewlier.training import Member
 from fewlier.trust import Unlabelled
 
@@ -191,14 +190,8 @@ def _by_label(
     labels: Labels, what: str = "A fit"
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the row numbers of normals, unlabelled rows among them, and of anomalies."""
-    normals, anomalies = np.flatnonzero(labels != ANOMALY), np.flatnonzero(labels == ANOMALY)
-    if len(labels) < 2 or not len(normals):
-        rows = "1 sample" if len(labels) == 1 else f"{len(labels)} rows"
-        raise UserError(
-            f"{what} needs 2 rows, and one that is not labelled an anomaly; got {rows}, "
-            f"{len(anomalies)} of the class 1. Add normal or unlabelled rows."
-        )
-    return normals, anomalies
+    check_enough(labels, what)
+    return np.flatnonzero(labels != ANOMALY), np.flatnonzero(labels == ANOMALY)
 
 
 def _column_notes(schema: Schema) -> list[str]:

@@ -48,9 +48,69 @@ def test_check_shows_what_fit_would_refuse_and_how_to_settle_it(fewlier, tmp_pat
     shown = done.out.decode()
     assert "refuse: Column 'x' must say what the mark in '1.200' is" in shown
     assert "--column x=1200.50 -o t.fewlier" in shown
+    assert "decide: --column x=1200.50 or --column x=1.200,50\n" in shown
+    assert "learn from" not in shown
 
 
 def test_check_refuses_a_label_that_is_not_there(table, fewlier):
     done = fewlier("check", table, "--label", "fruad")
     assert done.code == 2
     assert "got 'fruad'. Did you mean 'fraud'?" in done.err
+
+
+def test_check_names_a_damaged_file_once(fewlier, tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(b"x,y\n1,2\n1,2,3\n")
+    done = fewlier("check", path)
+    assert done.code == 2
+    assert done.err.count(str(path)) == 1, done.err
+
+
+@pytest.mark.usefixtures("quick")
+def test_check_asks_for_the_label_that_it_cannot_know(fewlier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ROWS.assign(fraud=ROWS["fraud"].map({1: "theft", 0: "fine"})).to_csv(index=False)
+    arguments = ["check", "-", "--label", "fraud"]
+    shown = fewlier(*arguments, stdin=words.encode()).out.decode()
+    line = next(text for text in shown.splitlines() if text.startswith("command"))
+    assert line.endswith("fit - --label fraud --anomaly VALUE --ignore id -o model.fewlier")
+    assert "with the label that means anomaly for VALUE, or with --normal" in shown
+    slip = json.loads(fewlier(*arguments, "--anomaly", "thef", "--json", stdin=words.encode()).out)
+    assert "--anomaly VALUE" in slip["command"]
+    command = slip["command"].replace("VALUE", "theft")
+    done = fewlier(*shlex.split(command)[1:], stdin=words.encode())
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "problem"),
+    [
+        ("x\n1\n", [], "A fit needs 2 rows, and one that is not labelled an anomaly; got 1"),
+        ("x,y\n1,1\n2,1\n", ["--label", "y"], "got 2 rows, 2 of the class 1"),
+        ("x,y\n1,2\n3,4\n", ["--ignore", "x,y"], "No column is left to learn from."),
+    ],
+)
+def test_check_ends_without_a_line_where_none_works(rows, options, problem, fewlier, tmp_path):
+    (tmp_path / "t.csv").write_text(rows)
+    shown = fewlier("check", tmp_path / "t.csv", *options).out.decode()
+    assert "fit would   refuse: " in shown
+    assert problem in shown
+    assert "command     none" in shown
+    assert "fewlier fit" not in shown
+    found = json.loads(fewlier("check", tmp_path / "t.csv", *options, "--json").out)
+    assert found["command"] is None
+    refused = fewlier("fit", tmp_path / "t.csv", *options, "-o", tmp_path / "m.fewlier")
+    assert refused.code == 2
+
+
+def test_check_does_not_repeat_a_wrong_declaration(table, fewlier):
+    options = ["--label", "fraud", "--ignore", "zz", "--column", "id=count"]
+    found = json.loads(fewlier("check", table, *options, "--json").out)
+    assert len(found["problems"]) == 2
+    assert "zz" not in found["command"]
+    assert "id=count" not in found["command"]
+
+
+def test_check_counts_in_good_english(fewlier):
+    shown = fewlier("check", "-", stdin=b"x\n1\n").out.decode()
+    assert "standard input: 1 row, 1 column; 0 of the rows" in shown

@@ -52,7 +52,10 @@ ODD = {
     "different integers": (list(RNG.permutation(N) * 7), "every number differs"),
     "a question mark": (["?", "a", "b"] * 20, "'?' in 20 rows may stand for a missing value"),
     "two spellings": (["Oslo", "oslo ", "Rome"] * 20, "'Oslo' and 'oslo ' may be the same"),
-    "a slip": (["1.5", "2.25", "7"] * 19 + ["1", "2", "x"], "1 in another form .*such as 'x'"),
+    "a slip": (
+        ["1.5", "2.25", "7"] * 19 + ["1", "2", "x"],
+        "1 in another form counts as missing, such as 'x'",
+    ),
 }
 
 

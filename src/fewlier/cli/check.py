@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fewlier.table.check import TableCheck
 
 MAX_SHOWN = 100  # columns; a table may have thousands
+PLACEHOLDER = "VALUE"  # of a label, which only the user knows
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +46,7 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
 ) -> None:
     """Say what a table holds, what `fit` would make of it, and with which options."""
     from fewlier.table.check import check_file
-    from fewlier.table.reading import open_table
+    from fewlier.table.reading import is_standard, open_table
 
     labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])
     with open_table(table) as file:
@@ -53,13 +54,17 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     values = [("--anomaly", value) for value in anomaly or []]
     values += [("--normal", value) for value in normal or []]
     options = ["--label", label] if label else []
+    if found.label and found.label.problem:
+        values = [("--anomaly", PLACEHOLDER)]
     options += [text for pair in values for text in pair]
     command = ["fewlier", "fit", str(table), *options, *found.options]
-    command += ["-o", f"{Path(table).name.split('.')[0] or 'model'}.fewlier"]
+    stem = "" if is_standard(table) else Path(table).name.split(".")[0]
+    command += ["-o", f"{stem or 'model'}.fewlier"]
     if as_json:
-        typer.echo(json.dumps(found.to_json() | {"command": shlex.join(command)}))
+        line = None if found.is_hopeless else shlex.join(command)
+        typer.echo(json.dumps(found.to_json() | {"command": line}))
     else:
-        _print(found, str(table), shlex.join(command))
+        _print(found, file.name, shlex.join(command))
 
 
 def _print(found: "TableCheck", name: str, command: str) -> None:
@@ -68,9 +73,9 @@ def _print(found: "TableCheck", name: str, command: str) -> None:
 
     n_columns = len(found.columns)
     echo(
-        f"{name}: {found.n_rows:,} rows, {n_columns:,} columns"
+        f"{name}: {_counted(found.n_rows, 'row')}, {_counted(n_columns, 'column')}"
         f"{' beside the label' if found.label else ''}; {found.n_repeated:,} of the "
-        "rows repeat an earlier one"
+        f"rows {'repeats' if found.n_repeated == 1 else 'repeat'} an earlier one"
     )
     grid = Grid(box=box.SIMPLE)
     for heading in ("column", "taken for", "missing", "because"):
@@ -104,17 +109,31 @@ def _print_labels(found: "TableCheck") -> None:
 
 
 def _print_outlook(found: "TableCheck", command: str) -> None:
-    from fewlier.table.check import LEFT_OUT, REFUSED
+    from fewlier.table.check import LEFT_OUT
 
     kinds = [column.kind for column in found.columns]
-    n_left, n_refused = kinds.count(LEFT_OUT), kinds.count(REFUSED)
-    n_used = len(kinds) - n_left - n_refused
-    echo(f"fit would   learn from {n_used:,} columns and leave out {n_left:,}")
-    for problem in found.problems:
-        echo(f"            refuse: {shown(problem)}")
-    if not found.problems:
+    n_left = kinds.count(LEFT_OUT)
+    n_used = len(kinds) - n_left
+    if found.problems:
+        refusals = "\n            ".join(f"refuse: {shown(text)}" for text in found.problems)
+        echo(f"fit would   {refusals}")
+    else:
+        left_out = f" and leave out {n_left:,}" if n_left else ""
+        echo(f"fit would   learn from {_counted(n_used, 'column')}{left_out}")
         echo(f"            take roughly {_rough(found.seconds)} on two cores; it measures first")
+    if found.is_hopeless:
+        echo("command     none until that is mended")
+        return
     echo(f"command     {shown(command)}")
+    if found.label and found.label.problem:
+        echo(f"            with the label that means anomaly for {PLACEHOLDER}, or with --normal")
+    for name, forms in found.readings.items():
+        first, second = (shlex.join(["--column", f"{name}={form}"]) for form in forms)
+        echo(f"            decide: {shown(first)} or {shown(second)}")
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _rough(seconds: float) -> str:

@@ -12,7 +12,7 @@ from fewlier.table.columns import Column, Kind, Schema, as_text
 from fewlier.table.frame import Cells, Table, is_text, missing, number_text
 from fewlier.table.inference import IGNORE, IGNORED, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Codes, Labels, check_enough
 from fewlier.table.numbers import PLAIN
 from fewlier.table.reading import TableFile, naming
 
@@ -77,6 +77,11 @@ class TableCheck:
         Roughly how long a fit takes.
     options : tuple of str
         Options of `fewlier fit` that settle what can be settled: pairs of a flag and its value.
+    readings : dict of str to pair of str
+        What declares either reading of a column that may be read in two ways. The options have
+        the first.
+    too_few : str
+        Why these rows are too few for a fit; empty if they are not.
     """
 
     n_rows: int
@@ -85,14 +90,28 @@ class TableCheck:
     label: LabelCheck | None
     seconds: float
     options: tuple[str, ...]
+    readings: dict[str, tuple[str, str]]
+    too_few: str = ""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What a fit would refuse."""
         refused = [column.why for column in self.columns if column.kind == REFUSED]
-        if not any(column.kind not in (REFUSED, LEFT_OUT) for column in self.columns):
+        if not self._has_columns:
             refused.append("No column is left to learn from.")
-        return (*refused, *([self.label.problem] if self.label and self.label.problem else []))
+        of_label = self.label.problem if self.label else ""
+        return (*refused, *(problem for problem in (of_label, self.too_few) if problem))
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a fit needs more than other options."""
+        return bool(self.too_few) or not self._has_columns
+
+    @property
+    def _has_columns(self) -> bool:
+        """Whether a column is left to learn from, once its reading is declared."""
+        unusable = (REFUSED, LEFT_OUT)
+        return any(c.kind not in unusable or c.name in self.readings for c in self.columns)
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
@@ -132,6 +151,8 @@ def check_table(
         found,
         rough_seconds(table.n_rows, n_columns),
         tuple(_options(declared, checks, problems)),
+        {n: error.forms for n, error in problems.items() if isinstance(error, FormError)},
+        _too_few(table.n_rows, codes),
     )
 
 
@@ -142,11 +163,21 @@ def check_file(
     with naming(file.name):
         if label is not None:
             label.check(file.columns)
+    rows = file.whole().rows
+    with naming(file.name):
         others = {"", *([label.name] if label else [])}
-        rows = file.whole().rows
         cells = rows[label.name].to_pylist() if label else ()
         features = [name for name in file.columns if name not in others]
         return check_table(rows.select(features), columns, label, cells)
+
+
+def _too_few(n_rows: int, codes: Codes | None) -> str:
+    """Say why nothing can be learned from so few rows, as far as their labels are known."""
+    try:
+        check_enough(np.full(n_rows, UNLABELLED, dtype=np.int8) if codes is None else codes)
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def rough_seconds(n_rows: int, n_columns: int) -> float:
@@ -212,7 +243,8 @@ def _described(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]
         why = f"{why}, written like {column.form}"
     remarks = _odd_texts(values) if is_text(values) else _odd_numbers(values)
     if unread is not None:
-        remarks.append(f"{unread.n} in another form count as missing, such as {unread.text!r}")
+        count = "counts" if unread.n == 1 else "count"
+        remarks.append(f"{unread.n} in another form {count} as missing, such as {unread.text!r}")
     return _kind(column), why, remarks
 
 
@@ -282,10 +314,12 @@ def _n_repeated(table: Table, names: Sequence[str]) -> int:
 def _options(
     declared: Mapping[str, str], checks: Sequence[ColumnCheck], problems: Mapping[str, UserError]
 ) -> list[str]:
-    """Return options that settle what a fit would refuse or note; those given stay."""
-    ignored = [name for name, said in declared.items() if said == IGNORE]
+    """Return options that settle what a fit would refuse or note; those given stay if they fit."""
+    wrong = {name for name, problem in problems.items() if not isinstance(problem, FormError)}
+    kept = {name: text for name, text in declared.items() if name not in wrong}
+    ignored = [name for name, said in kept.items() if said == IGNORE]
     ignored += [c.name for c in checks if c.kind == LEFT_OUT and c.name not in ignored]
-    said = {name: text for name, text in declared.items() if text != IGNORE}
+    said = {name: text for name, text in kept.items() if text != IGNORE}
     for name, problem in problems.items():
         if isinstance(problem, FormError):
             said[name] = problem.forms[0]

@@ -126,6 +126,17 @@ def read_labels(y: object, n_rows: int) -> Codes:
     return np.where(unlabelled, UNLABELLED, values).astype(np.int8)
 
 
+def check_enough(codes: Codes, what: str = "A fit") -> None:
+    """Refuse labels that nothing can be learned from."""
+    n_anomalies = int((codes == ANOMALY).sum())
+    if len(codes) < 2 or n_anomalies == len(codes):
+        rows = "1 sample" if len(codes) == 1 else f"{len(codes)} rows"
+        raise UserError(
+            f"{what} needs 2 rows, and one that is not labelled an anomaly; got {rows}, "
+            f"{n_anomalies} of the class 1. Add normal or unlabelled rows."
+        )
+
+
 def _check_length(n_labels: int, n_rows: int) -> None:
     if n_labels != n_rows:
         raise UserError(
