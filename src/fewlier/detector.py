@@ -25,7 +25,7 @@ from fewlier.errors import (
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models
 from fewlier.manifest import read_manifest
-from fewlier.memory import Memory
+from fewlier.memory import UNKNOWN, Memory
 from fewlier.model import FittedModel
 from fewlier.parameters import (
     available_device,
@@ -42,7 +42,7 @@ from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.frame import has_names, row_labels, told, unread_note
 from fewlier.table.inference import IGNORED
-from fewlier.table.labels import ANOMALY, Labels
+from fewlier.table.labels import ANOMALY, UNLABELLED, Labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
 from fewlier.unseen import out_of_fold_scores
@@ -550,10 +550,11 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     if model.calibration.threshold != by_rate.threshold:
         notes += (f"The threshold had been moved ({before.rule}); move it again.",)
     known_as = memory.labels_of(more[0])
-    news = labels.take(known_as != labels.codes)
-    facts = detector.model_, detector.history_, news, seconds, notes
-    known_as = known_as[known_as != labels.codes]
-    detector._summary = summarise(*facts, first_epoch=0).after(before, known_as)
+    # A row that is known keeps its label where it comes again without one.
+    is_again = (known_as != UNKNOWN) & (labels.codes == UNLABELLED)
+    is_news = (known_as != labels.codes) & ~is_again
+    facts = detector.model_, detector.history_, labels.take(is_news), seconds, notes
+    detector._summary = summarise(*facts, first_epoch=0).after(before, known_as[is_news])
 
 
 def _warn_of_left_out(schema: Schema) -> None:

@@ -222,7 +222,7 @@ FIT = {
     "--label fraud --ignore id --column id=real": "must name a column once; got 'id' again",
     "--label fraud --column city=real --column visits=odd": "2 columns .*'visits' .*'city' ",
     "--label fraud --ignore id,amount,visits,city": "must have a column to learn from",
-    "--label fraud --false-alarm-rate 2": "false_alarm_rate.*2",
+    "--label fraud --false-alarm-rate 2": "--false-alarm-rate.*2",
     "--label fraud --validation absent.csv": "absent.csv: .*No such file",
     "--label fraud -o -": "must be written to a file; got standard output. Give -o a path",
     "--label fraud -o train.csv": "another file than the input; got 'train.csv' for both",
