@@ -274,3 +274,17 @@ def test_a_row_that_cannot_be_found_is_named(detector, labels, row, message):
     given = rows.set_axis(labels) if labels else pl.from_pandas(rows)
     with pytest.raises(UserError, match=message):
         detector.explain(given).top(row)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (8.5, 17.25, "08:30–17:15"),
+        (20.1, 5.2, "20:06–05:12"),  # past midnight
+        (17.269444444, 17.269444443, "any time"),
+        (9.0, 9.0, "09:00"),
+    ],
+)
+def test_a_range_of_times_goes_round_the_clock(low, high, words):
+    reason = Reason("when (time of day)", "03:12", 1.0, 12.0, low, high, aspect="time of day")
+    assert reason.expectation == words

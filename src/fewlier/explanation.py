@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 # A likelier gap than this is told of a cell that has a value.
 _LIKELY = 0.5
+# Hours that a range of times may lack of a whole day, and is said to be all of it.
+_NEARLY_A_DAY = 1.0
 # A category less likely than this would be shown with 0 %.
 _VISIBLE = 0.005
 
@@ -110,6 +112,9 @@ def _range(low: float, high: float) -> str:
 def _range_of_dates(aspect: Aspect, low: float, high: float) -> str:
     """Write a range of days, or of times, whatever the dates are; across midnight it goes on."""
     with_time = abs(high - low) < 2 * DAY
+    # A range of times runs past midnight where it ends before it begins.
+    if aspect is Aspect.TIME and 0 < low - high < _NEARLY_A_DAY:
+        return "any time"
     ends = (in_words(aspect, end, with_time=with_time) for end in (low, high))
     return (" to " if aspect is Aspect.DATE else "–").join(dict.fromkeys(ends))
 

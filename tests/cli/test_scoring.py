@@ -237,7 +237,7 @@ def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, 
     assert (found["n_above_threshold"], found["threshold"]) == (0, None)
     done = fewlier("score", table, "-m", model, "--fdr", 3)
     assert (done.code, done.out) == (2, b"")
-    assert "'fdr' must be a share between 0 and 1; got 3.0" in done.err
+    assert "--fdr must be a share between 0 and 1; got 3.0" in done.err
 
 
 def test_score_warns_of_rows_that_no_longer_look_like_training(
