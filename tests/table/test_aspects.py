@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fewlier.errors import CellError, FormatError, UserError
-from fewlier.table import Column, Kind, Schema, Table, infer_schema
+from fewlier.table import Column, Encoder, Kind, Schema, Table, infer_schema
 from fewlier.table.aspects import Aspect, DatePart, in_words
 from fewlier.table.dates import ISO, ISO_TIME, DateForm, Moments
 
@@ -48,9 +48,35 @@ def test_dates_stand_where_their_column_stood():
 def test_days_are_counted_within_the_middle_of_training():
     """The first and last tenth of the rows are one moment each, and so is all beyond."""
     schema = schema_of(pd.date_range("2026-01-01", periods=101, freq="D"))
-    later = ["1990-01-01", "2026-01-01", "2026-01-11", "2026-02-20", "2026-04-01", "2050-01-01"]
+    later = ["2025-01-15", "2026-01-01", "2026-01-11", "2026-02-20", "2026-04-01", "2027-03-31"]
     days = schema.match(Table.of(pd.DataFrame({"when": later}))).cells["when (date)"]
     assert days.tolist() == [0, 0, 0, 40, 80, 80]
+
+
+def test_a_date_far_from_training_is_outside_and_one_within_a_year_is_not():
+    """One slip among the training rows does not stretch what counts as near."""
+    dates = [*pd.date_range("2026-01-01", periods=101, freq="D"), pd.Timestamp("1926-02-01")]
+    schema = schema_of(dates)
+    table = Table.of(
+        pd.DataFrame({"when": ["1926-02-01", "2025-02-01", "2027-03-01", "2126-02-01"]})
+    )
+    matched = schema.match(table)
+    column = schema.columns[0]
+    is_outside = np.isnan(column.values(matched.cells["when (date)"]))
+    assert is_outside.tolist() == [True, False, False, True]
+    encoded = Encoder.fit(schema, schema.match(Table.of(pd.DataFrame({"when": dates})))).encode(
+        matched
+    )
+    assert encoded.outside[:, 0].tolist() == [True, False, False, True]
+
+
+def test_a_long_training_reaches_as_far_again():
+    schema = schema_of(pd.date_range("2000-01-01", "2020-01-01", freq="30D"))
+    days = schema.match(
+        Table.of(pd.DataFrame({"when": ["1981-01-01", "2039-01-01", "2045-01-01"]}))
+    )
+    outside = schema.columns[0].date.outside(days.cells["when (date)"])
+    assert outside.tolist() == [False, False, True]
 
 
 def test_hours_are_counted_from_the_longest_pause_so_that_midnight_is_no_seam():
@@ -164,7 +190,8 @@ def test_a_cell_in_another_form_is_missing_counted_and_named():
     matched = schema.match(Table.of(pd.DataFrame({"when": cells})))
     assert matched.unread == {"when": (2, 1, "2026-03-24 15:07")}
     assert np.isnan(matched.cells["when (date)"]).tolist() == [False, True, True, True]
-    assert matched.written["when (date)"].tolist() == cells
+    shown = ["24/03/2026 15:07", "2026-03-24 15:07 (in another form)", None]
+    assert matched.written["when (date)"].tolist() == [*shown, "24.03.2026 (in another form)"]
 
 
 def test_a_column_that_is_all_in_another_form_is_an_error():

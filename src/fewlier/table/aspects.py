@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,7 +12,7 @@ import numpy as np
 
 from fewlier.errors import FormatError
 from fewlier.table.dates import DateForm, Moments
-from fewlier.table.frame import Bools, Cells, Floats
+from fewlier.table.frame import Bools, Cells, Floats, missing
 
 DAY, HOUR = 86_400.0, 3600.0
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -20,6 +21,10 @@ _LEAST_SPAN = 14 * DAY
 # At the very end of the range a row has neighbours on one side only, and rows to come would score
 # higher than others; this share of the rows at either end is read as one moment.
 _EARLY = 0.1
+# So few rows at either end do not say how far dates reach: one of them may be a slip.
+_RARE = 0.01
+# Rows that come within a year are ordinary, however short the time of training was.
+_LEAST_REACH = 365 * DAY
 # What `datetime` can write: the years 1 to 9999.
 _FIRST, _LAST = -62_135_596_800.0, 253_402_300_799.0
 
@@ -40,13 +45,15 @@ class DatePart:
     =========  ======================================================================
     aspect     cells
     =========  ======================================================================
-    DATE       days since `start`; before `start` as `start`, after `end` as `end`
+    DATE       days since `start`; up to `reach` before `start` as `start`, and up to `reach`
+               after `end` as `end`
     TIME       hours since `start`, by the clock that the cell was written by
     WEEKDAY    the name of the day, by that calendar
     =========  ======================================================================
 
     Rows to come are later than all rows of training, and that is nothing odd: they are read as the
-    last tenth of these are, and only `drift` says that time has passed. Hours go round: they are
+    last tenth of these are, and only `drift` says that time has passed. A date beyond `reach` is
+    odd: it stands for itself, outside of what the column can hold. Hours go round: they are
     counted from the middle of the longest pause of training, so that what is close by the clock is
     close in hours, unless the pause lies between.
 
@@ -61,6 +68,8 @@ class DatePart:
     start, end : float
         DATE: the moments, in seconds since 1970, before and after which a tenth of the training
         rows lie. TIME: the second of the day that hours are counted from, twice. WEEKDAY: 0.
+    reach : float
+        DATE: the seconds before `start` and after `end` beyond which a date is odd. Else 0.
     """
 
     source: str
@@ -68,6 +77,7 @@ class DatePart:
     aspect: Aspect
     start: float = 0.0
     end: float = 0.0
+    reach: float = 0.0
 
     @property
     def name(self) -> str:
@@ -78,20 +88,32 @@ class DatePart:
         """Return the column, missing where the moment is."""
         match self.aspect:
             case Aspect.DATE:
-                inside: Floats = np.clip(moments.instant, self.start, self.end)
-                return (inside - self.start) / DAY
+                inside = np.clip(moments.instant, self.start, self.end)
+                is_far = np.abs(moments.instant - inside) > self.reach
+                days: Floats = (np.where(is_far, moments.instant, inside) - self.start) / DAY
+                return days
             case Aspect.TIME:
                 hours: Floats = np.mod(moments.second - self.start, DAY) / HOUR
                 return hours
         names = (None if day != day else WEEKDAYS[int(day)] for day in moments.weekday.tolist())
         return np.fromiter(names, dtype=object, count=len(moments.weekday))
 
+    def outside(self, cells: Floats) -> Bools:
+        """Return which numbers of the column stand for dates beyond its reach."""
+        if self.aspect is not Aspect.DATE:
+            return np.zeros(len(cells), np.bool_)
+        is_far: Bools = (cells < 0) | (cells > (self.end - self.start) / DAY)
+        return is_far
+
     def written(self, texts: Cells, moments: Moments) -> Cells:
         """Return the cells as they were written, with the weekday if it is about that."""
-        if self.aspect is not Aspect.WEEKDAY:
-            return texts
-        days = zip(texts, self.cells(moments), strict=True)
-        shown = (text if day is None else f"{text} ({day})" for text, day in days)
+        cells = self.cells(moments)
+        notes = cells if self.aspect is Aspect.WEEKDAY else np.full(len(cells), "")
+        notes = np.where(missing(cells), "in another form", notes)
+        shown = (
+            f"{text} ({note})" if text is not None and note else text
+            for text, note in zip(texts, notes, strict=True)
+        )
         return np.fromiter(shown, dtype=object, count=len(texts))
 
     def decode(self, cells: Floats) -> Floats:
@@ -124,9 +146,10 @@ class DatePart:
 
     def _is_possible(self) -> bool:
         if self.aspect is Aspect.DATE:
-            return self.form.has_day and _FIRST <= self.start <= self.end <= _LAST
+            is_ordered = _FIRST <= self.start <= self.end <= _LAST
+            return self.form.has_day and is_ordered and 0 <= self.reach < math.inf
         has_seam = self.aspect is Aspect.TIME and 0 <= self.start < DAY
-        return self.start == self.end and (has_seam or self.start == 0)
+        return self.start == self.end and self.reach == 0 and (has_seam or self.start == 0)
 
 
 def in_words(aspect: Aspect, number: float, *, with_time: bool = False) -> str:
@@ -149,14 +172,26 @@ def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> 
     known = moments.instant[~np.isnan(moments.instant)]
     if form.has_day:
         usual = moments.instant[normal & ~np.isnan(moments.instant)]
-        ends = np.quantile(usual if len(usual) else [0.0], (_EARLY, 1 - _EARLY))
-        parts.append(DatePart(source, form, Aspect.DATE, *ends.clip(_FIRST, _LAST).tolist()))
+        usual = (usual if len(usual) else np.zeros(1)).clip(_FIRST, _LAST)
+        start, end = np.quantile(usual, (_EARLY, 1 - _EARLY)).tolist()
+        parts.append(DatePart(source, form, Aspect.DATE, start, end, _reach(usual, start, end)))
     if np.nan_to_num(moments.second).any() or not form.has_day:
         start = _longest_pause(moments.second[normal & ~np.isnan(moments.second)])
         parts.append(DatePart(source, form, Aspect.TIME, start, start))
     if len(known) and known.max() - known.min() >= _LEAST_SPAN:
         parts.append(DatePart(source, form, Aspect.WEEKDAY))
     return parts
+
+
+def _reach(instants: Floats, start: float, end: float) -> float:
+    """Return how far from `start` and `end` a date is ordinary.
+
+    As far as all but a hundredth of the rows at either end, and once more their span, but at
+    least a year.
+    """
+    first = float(np.quantile(instants, _RARE, method="higher"))
+    last = float(np.quantile(instants, 1 - _RARE, method="lower"))
+    return max(start - first, last - end, 0.0) + max(last - first, _LEAST_REACH)
 
 
 def _longest_pause(seconds: Floats) -> float:

@@ -141,8 +141,8 @@ class Column:
         """Cells as numbers that the coding can score; NaN where missing or outside its domain.
 
         Real, count and positive cells stand for themselves; binary and category cells for their
-        position among `levels`. A negative or fractional count, a negative positive, and whatever
-        is not among the levels are outside.
+        position among `levels`. A negative or fractional count, a negative positive, a date far
+        from all of training, and whatever is not among the levels are outside.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Column:
         values = cells
         for is_outside in outside_domain(self.coding, cells).values():
             values = np.where(is_outside, np.nan, values)
-        return values
+        return values if self.date is None else np.where(self.date.outside(cells), np.nan, values)
 
     def conform(self, cells: Cells) -> tuple[Cells, Unread | None]:
         """Cells as text if the kind is category, else as numbers, read where they are text.

@@ -42,7 +42,7 @@ class Encoded:
     outside : array of bool, shape (n, D)
         Cells that are observed but that the column's distribution gives no probability: a
         category never seen, a negative or fractional count, a third value of a binary, a
-        negative positive.
+        negative positive, a date far from all of training.
     """
 
     inputs: npt.NDArray[np.float32]
