@@ -215,6 +215,21 @@ def test_a_threshold_by_cost_is_about_the_cheapest(miss, alarm, share):
     assert moved.rule.startswith(f"a miss costs {miss}, an alarm {alarm}; ")
 
 
+@pytest.mark.parametrize(
+    ("miss", "alarm", "n_flagged", "end"),
+    [
+        (1e308, 1e-308, 420, "; every known row is flagged"),
+        (1e-308, 1e308, 0, "; no known row is flagged"),
+    ],
+)
+def test_a_threshold_by_cost_lies_where_scores_are_known(miss, alarm, n_flagged, end):
+    rng = np.random.default_rng(1)
+    normal, anomalous = rng.normal(size=400), rng.normal(2.5, 1, 20)
+    moved = calibrated(normal, anomalies=anomalous).at_costs(miss, alarm, 0.1)
+    assert (np.concatenate([normal, anomalous]) > moved.threshold).sum() == n_flagged
+    assert moved.rule.endswith(end)
+
+
 def test_costs_need_anomalies_and_must_be_positive():
     with pytest.raises(UserError, match="A threshold by cost must have labelled anomalies"):
         calibrated([0.0]).at_costs(1, 1, 0.1)

@@ -179,7 +179,8 @@ class Calibration:
         check_share("contamination", share)
         ratio = math.log(alarm) - math.log(miss) - float(special.logit(share))
         rule = f"a miss costs {miss:g}, an alarm {alarm:g}; {share:.2g} of the rows are anomalies"
-        return replace(self, threshold=self._score_at(ratio), rule=rule, prior=share)
+        threshold, limit = self._within_known(self._score_at(ratio))
+        return replace(self, threshold=threshold, rule=rule + limit, prior=share)
 
     def at_discovery_rate(self, rate: float, counts: Ints) -> "Calibration":
         """Move the threshold for one batch so that few of the rows above it are normal.
@@ -265,6 +266,16 @@ class Calibration:
         """Return the score whose evidence for an anomaly is this."""
         (a, b), (middle, spread) = self._curve, self._middle_and_spread
         return middle + spread * math.sinh(np.clip((log_ratio - a) / b, -600, 600))
+
+    def _within_known(self, threshold: float) -> tuple[float, str]:
+        """Move a threshold to where known scores end if it lies beyond, and say so."""
+        known = np.concatenate([self.normal_scores, self.training_scores, self.anomaly_scores])
+        below, highest = float(np.nextafter(known.min(), -np.inf)), float(known.max())
+        if threshold < below:
+            return below, "; every known row is flagged"
+        if threshold > highest:
+            return highest, "; no known row is flagged"
+        return threshold, ""
 
     @cached_property
     def _curve(self) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def test_the_slider_changes_the_counts(opened, facts):
         threshold = found["thresholds"][step]
         n_above = int((facts.scores > threshold).sum())
         assert text(page, "#above") == f"{n_above:,}"
-        assert float(text(page, "#at")) == pytest.approx(threshold, abs=1e-3)
+        assert float(text(page, "#at")) == pytest.approx(threshold, rel=1e-3, abs=1e-3)
         is_above = [row["above"] == "1" for row in visible_rows(page)]
         assert is_above == [float(row["score"]) > threshold for row in visible_rows(page)]
         above = facts.scores > threshold

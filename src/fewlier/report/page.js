@@ -2,6 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
+  const short = (number) => String(Number(number.toPrecision(4)));
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
   const count = (n) => n.toLocaleString("en");
   const PAGE = 10;
@@ -83,12 +84,12 @@
   const showThreshold = () => {
     const i = Number($("slider").value);
     const threshold = data.thresholds[i];
-    put("at", threshold.toFixed(3));
+    put("at", short(threshold));
     put("above", count(data.above[i]));
     put("above-share", percent(data.above[i] / data.rows));
     put("rate", percent(data.rate[i]));
     put("rate-scatter", `95 % have ${percent(data.rate_low[i])} to ${percent(data.rate_high[i])}`);
-    $("slider").setAttribute("aria-valuetext", `${threshold.toFixed(3)}: ${data.above[i]} rows above`);
+    $("slider").setAttribute("aria-valuetext", `${short(threshold)}: ${data.above[i]} rows above`);
     if (data.anomalous) {
       const [hits, alarms] = [data.anomalous.above[i], data.normal.above[i]];
       put("recall", percent(hits / data.anomalous.rows));
