@@ -58,6 +58,12 @@ def odd_rows():
     return pd.concat([leaves(300, seed=1), odd], ignore_index=True)
 
 
+def test_an_explanation_is_printed_in_a_line(detector):
+    printed = repr(detector.explain(odd_rows()))
+    n, d = len(odd_rows()), len(odd_rows().columns)
+    assert printed == f"Explanation({n} rows, {d} columns; top(row) has the reasons of a row)"
+
+
 def test_columns_and_remainder_sum_to_the_score_minus_the_baseline(detector):
     table = odd_rows()
     explanation, score = detector.explain(table), detector.anomaly_score(table)

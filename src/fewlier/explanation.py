@@ -120,7 +120,7 @@ def _range_of_dates(aspect: Aspect, low: float, high: float) -> str:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why n rows have their scores.
 
@@ -157,6 +157,11 @@ class Explanation:
     model: FittedModel
     encoded: Encoded
     index: Any | None = None
+
+    def __repr__(self) -> str:
+        """Say what it holds; the arrays of rows and the model are long."""
+        n_rows, n_columns = self.contributions.shape
+        return f"Explanation({n_rows} rows, {n_columns} columns; top(row) has the reasons of a row)"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -174,7 +174,7 @@ def _read_device(name: str) -> torch.device:
 
 def _read_sequence(name: str, value: Iterable[Any]) -> tuple[Any, ...]:
     is_sequence = isinstance(value, Iterable) and not isinstance(value, str)
-    _check(name, value, is_sequence, "a sequence of numbers")
+    _check(name, value, is_sequence, "a sequence of numbers, such as (100,)")
     return tuple(value)
 
 

@@ -150,6 +150,11 @@ SENTENCES = [f"the {row} of them came" for row in range(21)]
 @pytest.mark.parametrize(
     ("texts", "reason"),
     [
+        (
+            [f"2026-03-{d:02d}" for d in range(1, 12)] + [f"{d}.{d} %" for d in range(10)],
+            "an identifier, or numbers or dates in more than one form: 21 different texts in "
+            "21 cells",
+        ),
         (IDS, "an identifier: 21 different texts in 21 cells"),
         (SENTENCES, "free text: 21 different texts in 21 cells"),
     ],

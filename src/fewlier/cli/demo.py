@@ -42,6 +42,7 @@ def demo(
     from fewlier.demo import TABLES, breast_cancer, run, write_tables
 
     if tables is not None:
+        _make(tables, "--tables")
         write_tables(breast_cancer(labels, random_state), tables)
         echo(f"Wrote {' and '.join(TABLES)} to {tables}; their label column is 'malignant'.")
         return
@@ -55,7 +56,7 @@ def demo(
         echo(f"The same as a page, to open in a browser: {output / REPORT}")
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, option: str = "--output") -> None:
     """Make a folder, before any work, that files can be written to."""
     from fewlier.table.writing import check_output
 
@@ -63,7 +64,7 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"--output must be a folder that can be written; got {str(folder)!r}: "
+            f"{option} must be a folder that can be written; got {str(folder)!r}: "
             f"{error.strerror}. Choose another path."
         ) from error
     check_output(folder / MODEL)

@@ -26,7 +26,7 @@ from fewlier.shown import shown
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
-    from fewlier.files import TopRows
+    from fewlier.files import ScoreReport, TopRows
 
 N_EXPLAINED = 10
 
@@ -101,11 +101,15 @@ def score(
     if as_json:
         typer.echo(json.dumps(facts))
     else:
-        rule = "" if fdr is None else f", at a false-discovery rate of {fdr:g}"
-        say(
-            f"{report.n_rows} rows scored, {report.n_above_threshold} above the threshold of "
-            f"{report.threshold:.4g} {detector.score_unit_}{rule}."
-        )
+        say(f"{report.n_rows} rows scored, {_flagged(report, detector.score_unit_, fdr)}.")
+
+
+def _flagged(report: "ScoreReport", unit: str, fdr: float | None) -> str:
+    """Say how many rows are above the threshold, and which one."""
+    if math.isinf(report.threshold):
+        return f"none is flagged: none is odd enough for a false-discovery rate of {fdr:g}"
+    rule = "" if fdr is None else f", at a false-discovery rate of {fdr:g}"
+    return f"{report.n_above_threshold} above the threshold of {report.threshold:.4g} {unit}{rule}"
 
 
 def _names(columns: Iterable[str]) -> str:

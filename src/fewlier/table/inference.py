@@ -1,5 +1,6 @@
 """Finding out what the columns of a table are, and checking what the user says they are."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,6 +45,8 @@ LARGE_INTEGER = 1000
 # More than half of the values distinct looks like an id, unless there are only a few values.
 MAX_DISTINCT_SHARE = 0.5
 MIN_TEXTS_TO_JUDGE = 20
+# Digits and what may stand around them in numbers, dates and times.
+_FIGURES = re.compile(r"[^\w]*\d[\d\s.,:'/+\-%$\u20ac\u00a3()TZ]*")
 # Texts of as many words are sentences rather than names.
 MIN_WORDS = 3
 
@@ -147,7 +150,10 @@ def why_left_out(cells: Cells) -> str:
     if len(texts) <= MIN_TEXTS_TO_JUDGE or n_distinct <= MAX_DISTINCT_SHARE * len(texts):
         return ""
     n_words = np.mean([len(text.split()) for text in texts])
+    n_figures = sum(not text.isdecimal() and bool(_FIGURES.fullmatch(text)) for text in texts)
     what = "free text" if n_words >= MIN_WORDS else "an identifier"
+    if n_figures > MAX_DISTINCT_SHARE * len(texts):
+        what = "an identifier, or numbers or dates in more than one form"
     return f"{what}: {n_distinct} different texts in {len(texts)} cells"
 
 
