@@ -186,7 +186,7 @@ def test_few_labels_make_no_certainty(k):
     assert calibration.probability(np.array([8.0])) <= (k + 1) / (k + 2) + 1e-3
     assert calibration.probability(np.array([0.0])) < 0.2
     assert calibration.meaning.endswith(
-        "0.5 of the rows are anomalies; rough, because they are few"
+        "50 % of the rows are anomalies; rough, because they are few"
     )
 
 
@@ -297,10 +297,12 @@ def test_a_threshold_says_its_rule_and_the_scatter_of_its_false_alarms():
     scores = np.linspace(0, 1, 999)
     promised = Calibration(scores, scores, 0.0, "exact").at_false_alarm_rate(0.01).at
     assert promised.meaning == (
-        "false-alarm rate 0.01; 95 % of such thresholds have 0.5 to 1.7 % false alarms"
+        "false-alarm rate 1 %; 95 % of such thresholds have 0.5 to 1.7 % false alarms"
     )
     by_share = Calibration(scores, scores, 0.0, "exact").at_contamination(0.1).at
-    assert by_share.meaning.startswith("contamination 0.1; 95 % of such thresholds have 8.")
+    assert by_share.meaning.startswith("contamination 10 %; 95 % of such thresholds have 8.")
     reused = Calibration(scores, scores, 0.0, "none: reused").at_false_alarm_rate(0.01).at
-    assert (reused.meaning, reused.interval) == ("false-alarm rate 0.01", None)
+    assert (reused.meaning, reused.interval) == ("false-alarm rate 1 %", None)
     assert reused.to_json()["false_alarm_interval"] is None
+    few = Calibration(scores[:28], scores, 0.0, "none: reused").at_false_alarm_rate(0.01).at
+    assert few.meaning == "false-alarm rate 3.4 %; 1 % was asked for"

@@ -1,5 +1,7 @@
 import json
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ import pytest
 from fewlier import AnomalyDetector, FormatError
 from fewlier.calibration import Threshold
 from fewlier.curves import MAX_POINTS, MemberCurve, curves_of
-from fewlier.summary import Summary
+from fewlier.summary import Summary, _distrust
 
 N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
 
@@ -51,12 +53,15 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
         f"{detector.threshold_:.4g} {detector.score_unit_} ({detector.summary_.decision.meaning})"
     )
     assert lines["threshold"] == shown
-    assert detector.summary_.rule.startswith("false-alarm rate 0.")
+    assert detector.summary_.rule.startswith("false-alarm rate ")
     assert lines["note"].startswith(
         "50 unlabelled rows train as normal rows, those far less likely"
     )
-    beside = {"average": ", and are left out of the comparison.", "best": "."}[detector.selection]
-    assert lines["note"].endswith(f" looked at count less than half{beside}")
+    n_rows, n_distrusted = detector.model_.distrust
+    count, are = ("counts", "is") if n_distrusted == 1 else ("count", "are")
+    beside = f", and {are} left out of the comparison" if detector.selection == "average" else ""
+    distrust = f": {n_distrusted} of {n_rows} looked at {count} less than half{beside}."
+    assert lines["note"].endswith(distrust if n_distrusted else "others with less weight.")
     assert lines["validation"].startswith(
         {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
     )
@@ -241,3 +246,17 @@ def test_a_record_that_no_summary_has_written_is_refused(name, value, message):
 def test_a_record_without_the_fields_of_a_summary_is_refused(record):
     with pytest.raises(FormatError):
         Summary.from_record(record, Threshold(1.0, "by hand", 2, 99))
+
+
+@pytest.mark.parametrize(
+    ("n_unlabelled", "distrust", "ending"),
+    [
+        (200, (200, 0), "200 unlabelled rows train as normal rows, .* with less weight\\."),
+        (200, (180, 1), ".*: 1 of 180 looked at counts less than half, and is left out of .*"),
+        (200, (180, 5), ".*: 5 of 180 looked at count less than half, and are left out of .*"),
+        (1, (1, 0), "1 unlabelled row trains as a normal row, .* if it is far less likely\\."),
+    ],
+)
+def test_a_note_on_unlabelled_rows_counts_in_good_english(n_unlabelled, distrust, ending):
+    (note,) = _distrust(SimpleNamespace(distrust=distrust, neighbours=True), n_unlabelled)
+    assert re.fullmatch(ending, note)

@@ -284,7 +284,7 @@ def test_rows_that_were_fitted_without_a_label_and_are_labelled_now_count_once()
 def test_costs_take_the_share_of_anomalies_from_rows_counted_once(unlabelled):
     detector = small(max_epochs=2, unlabelled=unlabelled).fit(X)
     detector.update(X[Y == 1], Y[Y == 1]).set_threshold(cost_miss=1, cost_alarm=1)
-    assert f"{10 / len(X):.2g} of the rows are anomalies" in detector.summary_.rule
+    assert f"{1000 / len(X):.3g} % of the rows are anomalies" in detector.summary_.rule
 
 
 def test_a_small_table_whose_rows_are_all_labelled_now_must_be_fitted_again():

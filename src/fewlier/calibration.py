@@ -151,9 +151,10 @@ class Calibration:
         n = len(self.normal_scores)
         above = min(max(math.floor(rate * (n + 1) + 1e-9), 1), n)
         stands_for = above / (n + 1)
-        rule = f"false-alarm rate {rate:g}"
+        rule = f"false-alarm rate {100 * rate:.4g} %"
         if not math.isclose(stands_for, rate, rel_tol=0.05):
-            rule = f"false-alarm rate {stands_for:.2g}; {rate:g} was asked for"
+            asked_for = f"{100 * rate:.4g} % was asked for"
+            rule = f"false-alarm rate {_percent(stands_for)} %; {asked_for}"
         threshold = float(self.normal_scores[-above])
         return replace(self, threshold=threshold, rule=rule, prior=None)
 
@@ -161,7 +162,9 @@ class Calibration:
         """Move the threshold so that this share of the training rows lies above it."""
         check_share("contamination", share)
         threshold = float(np.quantile(self.training_scores, 1 - share))
-        return replace(self, threshold=threshold, rule=f"contamination {share:g}", prior=share)
+        return replace(
+            self, threshold=threshold, rule=f"contamination {100 * share:.4g} %", prior=share
+        )
 
     def at_costs(self, miss: float, alarm: float, share: float) -> "Calibration":
         """Move the threshold to where a miss and a false alarm cost the same on average.
@@ -178,7 +181,8 @@ class Calibration:
         check_cost("cost_alarm", alarm)
         check_share("contamination", share)
         ratio = math.log(alarm) - math.log(miss) - float(special.logit(share))
-        rule = f"a miss costs {miss:g}, an alarm {alarm:g}; {share:.2g} of the rows are anomalies"
+        anomalies = f"{100 * share:.3g} % of the rows are anomalies"
+        rule = f"a miss costs {miss:g}, an alarm {alarm:g}; {anomalies}"
         threshold, limit = self._within_known(self._score_at(ratio))
         return replace(self, threshold=threshold, rule=rule + limit, prior=share)
 
@@ -303,7 +307,7 @@ def meaning(k: int, prior: float | None) -> str:
         return "an order of rows, no frequency: no labelled anomaly was held back"
     share = "even odds at the threshold"
     if prior is not None:
-        share = f"if {prior:.2g} of the rows are anomalies"
+        share = f"if {100 * prior:.3g} % of the rows are anomalies"
     rough = "; rough, because they are few" if k < ENOUGH_ANOMALIES else ""
     return f"from {k} labelled anomalies that were held back, {share}{rough}"
 

@@ -600,9 +600,12 @@ def _by_cost(
 ) -> Calibration:
     miss, alarm = costs
     if miss is None or alarm is None or false_alarm_rate is not None:
+        absent = "'cost_miss'" if miss is None else "'cost_alarm'"
+        is_whole = miss is not None and alarm is not None
+        found = "got all three. Leave one rule out." if is_whole else f"{absent} is not given."
         raise ParameterError(
             "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
-            f"'false_alarm_rate'; got {miss!r}, {alarm!r} and {false_alarm_rate!r}. Give the two."
+            f"'false_alarm_rate'; {found}"
         )
     share = contamination
     if share is None:

@@ -207,7 +207,9 @@ def _notes(labels: Labels, folds: Sequence[Fold], unlabelled: Unlabelled) -> lis
     notes = []
     n_unlabelled = int((labels == UNLABELLED).sum())
     if n_unlabelled and unlabelled == "normal":
-        notes.append(f"{n_unlabelled} unlabelled rows train as normal rows.")
+        is_one = n_unlabelled == 1
+        rows = "row trains as a normal row" if is_one else "rows train as normal rows"
+        notes.append(f"{n_unlabelled} unlabelled {rows}.")
     trains = any(len(fold.anomalies) for fold in folds)
     validates = any(len(fold.validation_anomalies) for fold in folds)
     if not trains and not validates:

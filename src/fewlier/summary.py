@@ -240,12 +240,15 @@ def _distrust(model: "FittedModel", n_unlabelled: int) -> list[str]:
     if model.distrust is None or not n_unlabelled:
         return []
     n_rows, n_distrusted = model.distrust
-    beside = ", and are left out of the comparison" if model.neighbours else ""
-    return [
-        f"{n_unlabelled} unlabelled rows train as normal rows, those far less likely than the "
-        f"others with less weight: {n_distrusted} of {n_rows} looked at count less than half"
-        f"{beside}."
-    ]
+    note = f"{n_unlabelled} unlabelled rows train as normal rows, those far less likely than the "
+    note += "others with less weight"
+    if n_unlabelled == 1:
+        note = "1 unlabelled row trains as a normal row, with less weight if it is far less likely"
+    if not n_distrusted:
+        return [f"{note}."]
+    count, are = ("counts", "is") if n_distrusted == 1 else ("count", "are")
+    beside = f", and {are} left out of the comparison" if model.neighbours else ""
+    return [f"{note}: {n_distrusted} of {n_rows} looked at {count} less than half{beside}."]
 
 
 def _diverged(history: Sequence["MemberHistory"]) -> list[str]:

@@ -30,6 +30,7 @@ def test_parameters_are_named_by_their_flags(message, shown):
     ("arguments", "message"),
     [
         (["threshold", "--cost-miss", "5"], "must have both --cost-miss and --cost-alarm, and no"),
+        (["threshold", "--cost-miss", "5"], "--cost-alarm is not given."),
         (["threshold", "--false-alarm-rate", "2"], "--false-alarm-rate must be a share between 0"),
         (["threshold", "--contamination", "0"], "fewlier: --contamination must be a share"),
         (["threshold", "--cost-miss", "-1", "--cost-alarm", "1"], "--cost-miss must be a positive"),

@@ -125,7 +125,7 @@ def test_a_threshold_is_moved_in_place(model, fewlier):
 
 def test_a_threshold_is_moved_by_costs(model, fewlier):
     done = fewlier("threshold", model, "--cost-miss", 100, "--cost-alarm", 1)
-    rule = r"a miss costs 100, an alarm 1; 0.05 of the rows are anomalies"
+    rule = r"a miss costs 100, an alarm 1; 5 % of the rows are anomalies"
     assert re.fullmatch(
         rf"threshold \S+ -> \S+ standard units \({rule}; 95 % of such thresholds have "
         rf"[\d.]+ to [\d.]+ % false alarms\), in {model}\n",
@@ -133,7 +133,7 @@ def test_a_threshold_is_moved_by_costs(model, fewlier):
     )
     shown = plain(fewlier("inspect", model).out.decode())
     assert rule in shown
-    assert "probability from 10 labelled anomalies that were held back, if 0.05 of" in shown
+    assert "probability from 10 labelled anomalies that were held back, if 5 % of" in shown
     options = ["--cost-miss", 1, "--cost-alarm", 1, "--contamination", 0.2]
     assert fewlier("threshold", model, *options).code == 0
     assert AnomalyDetector.load(model).model_.calibration.prior == 0.2
@@ -143,7 +143,7 @@ def test_a_threshold_is_moved_into_another_file(model, fewlier, tmp_path):
     content = model.read_bytes()
     done = fewlier("threshold", model, "--contamination", 0.4, "-o", tmp_path / "new.fewlier")
     assert re.fullmatch(
-        r"threshold \S+ -> \S+ standard units \(contamination 0.4; 95 % of such thresholds have "
+        r"threshold \S+ -> \S+ standard units \(contamination 40 %; 95 % of such thresholds have "
         rf"[\d.]+ to [\d.]+ % false alarms\), in {tmp_path}/new.fewlier\n",
         done.out.decode(),
     )

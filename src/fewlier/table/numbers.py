@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from fewlier.errors import FormatError, UserError
-from fewlier.table.frame import Bools, Cells, Floats, missing
+from fewlier.table.frame import Bools, Cells, Floats, missing, number_text
 
 # From this share of numbers on, a column is one of numbers with slips in it.
 MOSTLY = 0.9
@@ -91,7 +91,7 @@ class NumberForm:
         """Return the form of one number; a `UserError` if it may be of two, or is no number."""
         found = recognise(np.array([text], dtype=object))
         if found is None or found.other is not None:
-            problem = "is none" if found is None else "may be 1.234 or 1234"
+            problem = "is none" if found is None else f"may be {_readings(text, found)}"
             raise UserError(
                 f"An example of how numbers are written must be a number with a decimal digit, "
                 f"such as 1.234,5 or 1234.5; {text!r} {problem}."
@@ -186,6 +186,13 @@ class Recognised:
             return self
         form = self.form if self.form.decimal == decimal else self.other
         return Recognised(form, decimal)
+
+
+def _readings(text: str, found: Recognised) -> str:
+    """Return the numbers that a text may stand for: ``1.2 or 1200``."""
+    cells = np.array([text], dtype=object)
+    numbers = [form.parse(cells)[0].item() for form in (found.form, found.other) if form]
+    return " or ".join(map(number_text, sorted(numbers)))
 
 
 def recognise(cells: Cells) -> Recognised | None:
