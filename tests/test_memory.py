@@ -8,7 +8,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from fewlier import UserError, memory
-from fewlier.memory import MOST, ROLES, Memory
+from fewlier.memory import MOST, NEW, ROLES, Memory
 from fewlier.persistence import _memory_arrays
 from fewlier.planning import REUSED, make_plan, plan_with_validation
 from fewlier.table import Table, infer_schema
@@ -54,7 +54,7 @@ def updated(plan, labels, unlabelled="robust", seed=5, **more):
     """Plan an update of what a fit remembers; return how many it remembers, and the plan."""
     kept = Memory.of(plan)
     new = more_of(plan, labels, **more)
-    return len(kept), kept.plan(plan.encoder, new, unlabelled, GUARANTEE, seed)
+    return len(kept), kept.plan(plan.encoder, kept.news(*new), unlabelled, GUARANTEE, seed)
 
 
 def roles(fold):
@@ -75,7 +75,7 @@ def test_of_a_table_of_moderate_size_every_row_is_kept_with_its_roles(selection)
     plan = plan_of(labels_of(150, 7, 40), selection)
     kept = Memory.of(plan)
     assert len(kept) == 197
-    np.testing.assert_array_equal(kept.doubtful, plan.doubtful)
+    np.testing.assert_array_equal(kept.labels, labels_of(150, 7, 40))
     np.testing.assert_array_equal(kept.encoded.inputs, plan.encoded.inputs)
     assert [roles(fold) for fold in kept.folds] == [roles(fold) for fold in plan.folds]
 
@@ -107,9 +107,9 @@ def test_a_row_plays_in_memory_the_roles_it_had_in_the_fit(n_normal):
             rows = [row for row in getattr(before, name).tolist() if is_kept[row]]
             assert sizes(kept.encoded, getattr(after, name)) == sizes(plan.encoded, rows)
             assert len(getattr(after, name)) == len(rows) > 0
-    assert set(kept.encoded.targets[kept.doubtful, 0]) <= set(
-        plan.encoded.targets[plan.doubtful, 0]
-    )
+    for label in (ANOMALY, NORMAL, UNLABELLED):
+        rows = np.flatnonzero(is_kept & (plan.labels == label))
+        assert sizes(kept.encoded, kept.labels == label) == sizes(plan.encoded, rows)
 
 
 @pytest.mark.parametrize("n_normal", [100, 5000])
@@ -170,7 +170,9 @@ def test_rows_that_calibrate_never_train_nor_choose_and_no_new_row_is_one(
         assert fold["validation_normals"].isdisjoint(rows)
         assert (fold["anomalies"] | fold["validation_anomalies"]) & rows == rows - normal
         assert fold["anomalies"].isdisjoint(fold["validation_anomalies"])
-    again = Memory.of(now).plan(plan.encoder, more_of(plan, new, 2), "robust", GUARANTEE, seed)
+    later = Memory.of(now)
+    news = later.news(*more_of(plan, new, 2))
+    again = later.plan(plan.encoder, news, "robust", GUARANTEE, seed)
     for before, after in zip(plan.folds, again.folds, strict=True):
         held_back = sizes(plan.encoded, before.calibration)
         assert sizes(again.encoded, after.calibration) == held_back
@@ -217,42 +219,122 @@ def test_anomalies_that_the_user_chose_to_validate_do_not_train_for_want_of_othe
     _, now = updated(plan, [NORMAL] * 4)
     assert not len(now.folds[0].anomalies)
     assert len(now.folds[0].validation_anomalies) == 5
-    n_kept, now = updated(plan, [ANOMALY])
-    assert now.folds[0].anomalies.tolist() == [n_kept]
+    _, now = updated(plan, [ANOMALY])
+    assert now.folds[0].anomalies.tolist() == [60]  # validation rows come last
     assert plan.guarantee == REUSED
 
 
+@pytest.mark.parametrize("unlabelled", ["robust", "normal"])
+@pytest.mark.parametrize("old", [ANOMALY, NORMAL, UNLABELLED])
+@pytest.mark.parametrize("new", [ANOMALY, NORMAL, UNLABELLED])
+def test_a_remembered_row_is_never_added_again_and_does_what_its_newest_label_says(
+    old, new, unlabelled
+):
+    labels = np.tile([UNLABELLED, NORMAL, NORMAL, ANOMALY], 20)
+    now_labelled = old if new == UNLABELLED else new
+    for row in range(2, 26, 3):  # rows of every role, with a city and without
+        labels[row] = old
+        plan = plan_of(labels, unlabelled=unlabelled)
+        n_kept, now = updated(plan, [new], unlabelled, table=parcels(80).iloc[[row]])
+        assert n_kept == len(now.encoded) == now.n_training == 80
+        expected = labels.copy()
+        expected[row] = now_labelled
+        np.testing.assert_array_equal(now.labels, expected)
+        for before, after in zip(map(roles, plan.folds), map(roles, now.folds), strict=True):
+            plays = {name for name in ROLES if row in after[name]}
+            if (old == ANOMALY) == (now_labelled == ANOMALY):
+                assert plays == {name for name in ROLES if row in before[name]}
+            elif now_labelled == ANOMALY:
+                assert len(plays) == 1
+                assert plays <= {"anomalies", "validation_anomalies"}
+            else:
+                assert plays == {"normals"}
+            for name in ROLES:  # the others do what they did
+                assert after[name] - {row} == before[name] - {row}
+        n_news = new not in (old, UNLABELLED)
+        told = f"beside {80 - n_news} remembered ones." + " 1 row was known already." * (not n_news)
+        assert now.notes[0].endswith(told)
+
+
+def news_of(old, new, rows):
+    """Return what labels of rows add to a fit of rows that may repeat."""
+    table = parcels(80)
+    everything = pd.concat([table, table.iloc[[5] * (len(old) - 1)]], ignore_index=True)
+    labels = np.concatenate([np.tile([NORMAL, UNLABELLED], 40), old[1:]])
+    labels[5] = old[0]
+    plan = plan_of(labels, table=everything)
+    return Memory.of(plan), more_of(plan, new, table=table.iloc[rows])
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "is_dropped"),
+    ("old", "new", "is_news", "replaced"),
     [
-        (UNLABELLED, ANOMALY, True),
-        (UNLABELLED, NORMAL, True),
-        (UNLABELLED, UNLABELLED, False),
-        (NORMAL, ANOMALY, False),
-        (NORMAL, NORMAL, False),
-        (ANOMALY, NORMAL, False),
+        ([NORMAL], [NORMAL], [False], []),
+        ([NORMAL], [NORMAL] * 2, [False, True], []),
+        ([NORMAL], [UNLABELLED] * 3, [False] * 3, []),
+        ([UNLABELLED] * 3, [ANOMALY], [True], [UNLABELLED]),
+        ([UNLABELLED] * 3, [UNLABELLED, ANOMALY], [False, True], [UNLABELLED]),
+        ([UNLABELLED, NORMAL], [NORMAL], [False], []),
+        ([UNLABELLED, NORMAL], [ANOMALY], [True], [UNLABELLED]),
+        ([UNLABELLED, NORMAL], [ANOMALY] * 3, [True] * 3, [UNLABELLED, NORMAL]),
+        ([NORMAL, ANOMALY], [ANOMALY, NORMAL], [False, False], []),
+        ([ANOMALY], [NORMAL, ANOMALY], [True, False], []),
     ],
 )
-@pytest.mark.parametrize("row", [5, 10])  # with a city, and without
-def test_a_row_labelled_now_replaces_the_same_row_without_a_label_and_no_other(
-    old, new, is_dropped, row
-):
-    labels = np.tile([UNLABELLED, NORMAL], 40)
-    labels[row] = old
-    plan = plan_of(labels)
-    n_kept, now = updated(plan, [new], table=parcels(80).iloc[[row]])
-    assert n_kept == 80
-    calibrates = any(row in fold.calibration for fold in plan.folds)
-    if calibrates and not is_dropped and new != ANOMALY:  # it goes on calibrating
-        assert len(now.encoded) == 80
-        return
-    assert len(now.encoded) == 80 + 1 - is_dropped
-    assert (now.encoded.targets[:, 0] == now.encoded.targets[-1, 0]).sum() == 2 - is_dropped
-    assert f"beside {80 - is_dropped} remembered ones" in now.notes[0]
-    for before, after in zip(plan.folds, now.folds, strict=True):  # others play as they did
-        gone = {row} if is_dropped else set()
-        expected = sizes(plan.encoded, roles(before)["calibration"] - gone)
-        assert sizes(now.encoded, after.calibration) == expected
+def test_each_labelled_row_stands_for_one_remembered_copy(old, new, is_news, replaced):
+    kept, given = news_of(old, new, [5] * len(new))
+    news = kept.news(*given)
+    assert news.is_news.tolist() == is_news
+    assert news.replaced.tolist() == replaced
+    np.testing.assert_array_equal(news.labels, np.array(new)[is_news])
+
+
+def test_no_unlabelled_copy_of_a_row_labelled_an_anomaly_now_trains_as_a_normal():
+    kept, given = news_of([UNLABELLED] * 4, [ANOMALY], [5])
+    encoder = plan_of(labels_of(80)).encoder  # any: the rows are encoded
+    plan = kept.plan(encoder, kept.news(*given), "normal", GUARANTEE, 0)
+    copies = np.flatnonzero(np.isin(plan.ids, given[0].ids()))
+    assert plan.labels[copies].tolist() == [ANOMALY]
+    assert len(plan.encoded) == 80
+
+
+def test_a_copy_of_a_remembered_normal_does_what_that_does():
+    plan = plan_of(np.full(100, NORMAL))
+    table = pd.concat([parcels(100)] * 2)
+    _, now = updated(plan, np.full(200, NORMAL), table=table)
+    assert len(now.encoded) == 200
+    for before, after in zip(plan.folds, now.folds, strict=True):
+        for name in ROLES:
+            rows = getattr(after, name)
+            assert sizes(now.encoded, rows) == sizes(plan.encoded, getattr(before, name))
+            assert len(rows) == 2 * len(getattr(before, name))
+
+
+def test_of_a_large_table_only_remembered_rows_are_recognised():
+    plan = plan_of(np.full(9000, NORMAL))
+    kept = Memory.of(plan)
+    news = kept.news(*more_of(plan, np.full(9000, ANOMALY), table=parcels(9000)))
+    assert news.is_news.all()
+    assert (news.place == NEW).sum() == 9000 - len(kept) > 4000
+    assert len(news.replaced) == len(kept)
+
+
+def test_rows_that_the_user_chose_to_validate_by_are_not_counted_until_labelled_otherwise():
+    validation = Table.of(parcels(20, seed=3)), np.repeat([1, 0], [5, 15]).astype(np.int8)
+    training = Table.of(parcels(60)), np.full(60, UNLABELLED, dtype=np.int8)
+    plan = plan_with_validation(SCHEMA, training, validation, 0)
+    kept = Memory.of(plan)
+    for _ in range(2):
+        assert (len(kept), kept.counted.sum()) == (80, 60)
+        news = kept.news(*more_of(plan, [UNLABELLED], table=parcels(60).head(1)))
+        now = kept.plan(plan.encoder, news, "robust", GUARANTEE, 0)
+        assert now.n_training == 60
+        kept = Memory.of(now)
+    news = kept.news(*more_of(plan, [ANOMALY] * 3, table=parcels(20, seed=3).tail(3)))
+    assert (news.is_news.tolist(), news.replaced.tolist()) == ([True] * 3, [])
+    now = kept.plan(plan.encoder, news, "robust", GUARANTEE, 0)
+    assert (now.n_training, len(now.encoded)) == (63, 80)
+    assert (now.labels[60:63] == ANOMALY).all()
 
 
 @pytest.mark.parametrize("changes", [{"city": "Paris"}, {"city": None}, {"size": 0.123}])
@@ -265,11 +347,11 @@ def test_a_row_that_differs_in_a_cell_is_another_row(changes):
         assert len(now.encoded) == 81
 
 
-@pytest.mark.parametrize("labels", [[NORMAL] * 40, [ANOMALY] * 40])
-def test_where_every_remembered_row_is_labelled_now_a_new_fit_is_asked_for(labels):
-    plan = plan_of([UNLABELLED] * 40)
+@pytest.mark.parametrize("old", [UNLABELLED, NORMAL])
+def test_where_every_remembered_row_is_an_anomaly_now_a_new_fit_is_asked_for(old):
+    plan = plan_of([old] * 40)
     with pytest.raises(UserError, match=r"must leave rows of the fit.*Fit again"):
-        updated(plan, labels, table=parcels(40))
+        updated(plan, [ANOMALY] * 40, table=parcels(40))
 
 
 @pytest.mark.parametrize(
@@ -279,7 +361,7 @@ def test_new_rows_without_a_label_are_doubtful_unless_taken_as_normal(unlabelled
     plan = plan_of(labels_of(40, 2, 20), unlabelled="robust")
     n_kept, now = updated(plan, [NORMAL, ANOMALY, UNLABELLED], unlabelled)
     assert now.doubtful[n_kept:].tolist() == expected
-    np.testing.assert_array_equal(now.doubtful[:n_kept], plan.doubtful)
+    assert now.doubtful[:n_kept].sum() == (20 if unlabelled == "robust" else 0)
 
 
 def test_a_plan_is_that_of_its_seed_and_says_what_it_adds():
@@ -298,10 +380,9 @@ def test_a_plan_is_that_of_its_seed_and_says_what_it_adds():
 @pytest.mark.parametrize(
     ("old", "new"), [(NORMAL, NORMAL), (NORMAL, UNLABELLED), (UNLABELLED, UNLABELLED)]
 )
-def test_a_calibrating_row_that_comes_back_without_news_does_not_train(old, new):
+def test_a_table_given_again_changes_nothing(old, new):
     plan = plan_of(np.full(100, old))
     n_kept, now = updated(plan, np.full(100, new), table=parcels(100))
-    held_back = {row for fold in plan.folds for row in fold.calibration}
-    assert len(now.encoded) == n_kept + 100 - len(held_back)
-    for fold in now.folds:
-        assert not sizes(now.encoded, fold.normals) & sizes(now.encoded, fold.calibration)
+    assert n_kept == len(now.encoded) == 100
+    assert [roles(fold) for fold in now.folds] == [roles(fold) for fold in plan.folds]
+    assert now.notes[0].endswith("beside 100 remembered ones. 100 rows were known already.")

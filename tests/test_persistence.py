@@ -182,7 +182,9 @@ def test_a_memory_returns_as_it_was(selection, tmp_path):
         one, other = getattr(found.encoded, name), getattr(kept.encoded, name)
         np.testing.assert_array_equal(one, other)
         assert one.dtype == other.dtype
-    np.testing.assert_array_equal(found.doubtful, kept.doubtful)
+    np.testing.assert_array_equal(found.labels, kept.labels)
+    assert found.labels.dtype == kept.labels.dtype == np.int8
+    np.testing.assert_array_equal(found.counted, kept.counted)
     np.testing.assert_array_equal(found.roles, kept.roles)
     assert [m.lam for m in loaded.model_.members] == [m.lam for m in detector.model_.members]
     assert read_manifest(tmp_path / "model.fewlier")["memory"] == {
@@ -495,7 +497,9 @@ IN_WEIGHTS = {
     "infinite memory": (changed("memory.targets", put((3, 1), np.inf)), "holds NaN or infinity"),
     "flag": (changed("memory.observed", put((0, 0), 2)), "memory.observed' is no truth value"),
     "flags": (changed("memory.outside", put((2, 1), 255)), "memory.outside' is no truth value"),
-    "doubt": (changed("memory.doubtful", put(5, 2)), "memory.doubtful' is no truth value"),
+    "count": (changed("memory.counted", put(5, 2)), "memory.counted' is no truth value"),
+    "label": (changed("memory.labels", put(5, 2)), "memory.labels' is no label"),
+    "labels": (changed("memory.labels", put(slice(None), 0)), "anomalies that are not labelled so"),
     "no role": (changed("memory.roles", put(slice(None), 0)), "memory lacks rows"),
     "no normals": (changed("memory.roles", without_role("normals")), "memory lacks rows"),
     "no choice": (changed("memory.roles", without_role("validation_normals")), "memory lacks"),

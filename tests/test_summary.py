@@ -172,6 +172,15 @@ def test_the_curves_of_an_update_begin_with_its_start():
     assert {curve.best_epoch for curve in detector.summary_.curves} == {5}
 
 
+def test_an_update_adds_its_rows_and_takes_off_the_labels_it_replaces(detector):
+    now = replace(detector.summary_, n_normal=3, n_anomaly=5, n_unlabelled=2)
+    now = replace(now, labelled_kinds={"Theft": 4})
+    before = replace(now, n_normal=100, n_anomaly=1, n_unlabelled=200, labelled_kinds={"theft": 1})
+    found = now.after(before, np.array([-1, -1, -1, 0, 1], dtype=np.int8))
+    assert (found.n_normal, found.n_anomaly, found.n_unlabelled) == (102, 5, 199)
+    assert found.labelled_kinds == {"theft": 5}
+
+
 CURVE = {"lam": 1.0, "fold": 0, "weight": 0.5, "best_epoch": 2, "epochs": [1, 2]}
 CURVE |= {"values": [0.5, 0.6]}
 

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector, FewlierError, UserError, updating
 from fewlier.densities import DENSITIES
+from fewlier.table.labels import Labels
 
 N = 400
 KINDS = ("long", "late")
@@ -169,7 +170,8 @@ def test_updates_in_a_row_count_each_row_once_and_note_the_last(fraud):
         found = detector.summary_
         rows = found.n_normal, found.n_anomaly, found.n_unlabelled
         assert rows == (150 + 21, 10 + 2, 40 + 6)  # one normal row is a copy of an old one
-        assert f"beside {len(detector._memory) - 30} remembered ones" in str(found)
+        assert len(detector._memory) == 229
+        assert found.n_compared <= 229
     assert sum("Updated with" in note for note in found.notes) == 1
     assert found.threshold == detector.threshold_
 
@@ -272,7 +274,7 @@ def test_rows_that_were_fitted_without_a_label_and_are_labelled_now_count_once()
     detector = small(max_epochs=2).fit(X)
     detector.update(X[Y == 1], Y[Y == 1])
     assert len(detector._memory) == len(X)
-    assert detector._memory.doubtful.sum() == len(X) - 10
+    assert (detector._memory.labels == -1).sum() == len(X) - 10
     found = detector.summary_
     assert (found.n_normal, found.n_anomaly, found.n_unlabelled) == (0, 10, len(X) - 10)
     detector.update(X[Y == 1].head(4), np.zeros(4))  # another opinion
@@ -287,11 +289,64 @@ def test_costs_take_the_share_of_anomalies_from_rows_counted_once(unlabelled):
     assert f"{1000 / len(X):.3g} % of the rows are anomalies" in detector.summary_.rule
 
 
-def test_a_small_table_whose_rows_are_all_labelled_now_must_be_fitted_again():
+@pytest.mark.parametrize("unlabelled", ["robust", "normal"])
+def test_rows_labelled_anomalies_now_are_not_normals_any_more(unlabelled, tmp_path):
+    rows = payments(300, seed=3).assign(amount=lambda table: table["amount"] + np.arange(300) / 99)
+    rows, y = rows[FEATURES], np.where(np.arange(300) < 100, 0.0, np.nan)
+    detector = small(max_epochs=2, unlabelled=unlabelled).fit(rows, y)
+    odd = rows.iloc[[100, 150, 200, 250, 299]]
+    for _ in range(2):  # told twice, counted once
+        detector.update(odd, np.ones(5)).save(tmp_path / "m.fewlier")
+        detector = AnomalyDetector.load(tmp_path / "m.fewlier")
+        found = detector.summary_
+        assert (found.n_normal, found.n_anomaly, found.n_unlabelled) == (100, 5, 195)
+        kept = detector._memory
+        assert len(kept) == 300
+        told = np.flatnonzero(np.isin(kept.encoded.ids(), encoded_ids(detector, odd)))
+        assert len(told) == 5
+        for fold in kept.folds:
+            assert not np.isin(told, [*fold.normals, *fold.validation_normals]).any()
+            assert not np.isin(told, fold.calibration).any()
+            assert np.isin(told, [*fold.anomalies, *fold.validation_anomalies]).all()
+
+
+def encoded_ids(detector, rows):
+    return detector.model_.encoder.encode(detector._table(rows)).ids()
+
+
+def test_a_table_given_again_and_again_adds_no_row():
+    rows = payments(300, seed=3).assign(amount=lambda table: table["amount"] + np.arange(300) / 99)
+    detector = small(max_epochs=2).fit(rows[FEATURES], rows["fraud"])
+    before = detector.summary_
+    for _ in range(2):
+        detector.update(rows[FEATURES], rows["fraud"])
+        found = detector.summary_
+        assert len(detector._memory) == 300
+        counts = found.n_normal, found.n_anomaly, found.n_unlabelled
+        assert counts == (before.n_normal, before.n_anomaly, before.n_unlabelled)
+        assert found.n_compared <= 300
+        assert "300 rows were known already." in str(found)
+
+
+def test_kinds_of_rows_given_again_are_counted_once():
+    kinds = ("theft", "fake")
+    codes, kind_of = np.zeros(len(X), dtype=np.int8), np.full(len(X), -1, dtype=np.int32)
+    codes[:6], kind_of[:6] = 1, [0, 0, 0, 0, 1, 1]
+    rows = X.assign(amount=X["amount"] + np.arange(len(X)) / 99)
+    detector = small(max_epochs=2).fit(rows, Labels(codes, kinds, kind_of))
+    codes, kind_of = codes.copy(), kind_of.copy()
+    codes[6], kind_of[6] = 1, 1
+    for _ in range(2):
+        detector.update(rows.head(9), Labels(codes[:9], kinds, kind_of[:9]))
+        assert detector.summary_.labelled_kinds == {"theft": 4, "fake": 3}
+        assert detector.summary_.n_anomaly == 7
+
+
+def test_a_small_table_whose_rows_are_all_anomalies_now_must_be_fitted_again():
     detector = small(max_epochs=2).fit(X.head(40))
     model = detector.model_
     with pytest.raises(UserError, match="Fit again with these labels"):
-        detector.update(X.head(40), np.arange(40) % 20 == 3)
+        detector.update(X.head(40), np.ones(40))
     assert detector.model_ is model
 
 

@@ -25,7 +25,7 @@ from fewlier.errors import (
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models
 from fewlier.manifest import read_manifest
-from fewlier.memory import UNKNOWN, Memory
+from fewlier.memory import Memory
 from fewlier.model import FittedModel
 from fewlier.parameters import (
     available_device,
@@ -42,7 +42,7 @@ from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.frame import has_names, row_labels, told, unread_note
 from fewlier.table.inference import IGNORED
-from fewlier.table.labels import ANOMALY, UNLABELLED, Labels
+from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
 from fewlier.unseen import out_of_fold_scores
@@ -244,7 +244,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X, y : as in `fit`
-            Rows that are labelled now. One that trained without its label is recognised.
+            Rows that are labelled now. The label of a row that the model remembers replaces the
+            one it had; a remembered row given again with its label, or without one, adds nothing.
         on_epoch : callable
             Told at the start, and after each epoch, how many are done of at most how many.
         """
@@ -536,9 +537,9 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     table = detector._table(X)
     labels = Labels.of(y, table.n_rows)
     seed = read_seed(detector.random_state)
-    more = model.encoder.encode(table), labels.codes
+    news = memory.news(model.encoder.encode(table), labels.codes)
     guarantee = model.calibration.guarantee
-    plan = memory.plan(model.encoder, more, recipe.unlabelled, guarantee, seed)
+    plan = memory.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
     detector.model_, detector.history_ = update_model(model, plan, recipe, on_epoch)
     detector._memory = Memory.of(plan)
     if hasattr(detector, "_plan"):
@@ -549,12 +550,8 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     notes = plan.notes
     if model.calibration.threshold != by_rate.threshold:
         notes += (f"The threshold had been moved ({before.rule}); move it again.",)
-    known_as = memory.labels_of(more[0])
-    # A row that is known keeps its label where it comes again without one.
-    is_again = (known_as != UNKNOWN) & (labels.codes == UNLABELLED)
-    is_news = (known_as != labels.codes) & ~is_again
-    facts = detector.model_, detector.history_, labels.take(is_news), seconds, notes
-    detector._summary = summarise(*facts, first_epoch=0).after(before, known_as[is_news])
+    facts = detector.model_, detector.history_, labels.take(news.is_news), seconds, notes
+    detector._summary = summarise(*facts, first_epoch=0).after(before, news.replaced)
 
 
 def _warn_of_left_out(schema: Schema) -> None:

@@ -33,7 +33,7 @@ _COUNTS = ("n_normal_scores", "n_training_scores")
 _LARGEST_INT = 2**31 - 1
 _FAR = 1e300
 _UNSEEN = "(a category never seen)"
-_ITEM_BYTES = {"F32": 4, "F64": 8, "I32": 4, "I64": 8, "U8": 1}
+_ITEM_BYTES = {"F32": 4, "F64": 8, "I32": 4, "I64": 8, "I8": 1, "U8": 1}
 
 Layout: TypeAlias = dict[str, tuple[str, list[int]]]
 """Type, as safetensors names it, and shape of arrays by name."""
@@ -97,7 +97,8 @@ def memory_layout(manifest: Json, encoder: Encoder) -> Layout:
         "memory.targets": ("F32", [n, encoder.n_columns]),
         "memory.observed": ("U8", [n, encoder.n_columns]),
         "memory.outside": ("U8", [n, encoder.n_columns]),
-        "memory.doubtful": ("U8", [n]),
+        "memory.labels": ("I8", [n]),
+        "memory.counted": ("U8", [n]),
         "memory.novel": ("U8", [n, encoder.n_columns]),
         "memory.roles": ("U8", [n_folds, n]),
     }

@@ -1,6 +1,6 @@
 """`Memory`: rows of a fit that a model keeps, so that it can learn from more labels later."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import final
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fewlier.errors import UserError
 from fewlier.folds import Fold
-from fewlier.planning import Labels, Plan
+from fewlier.planning import Labels, Plan, mark_doubtful
 from fewlier.sampling import IntArray
 from fewlier.table import Encoded, Encoder
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
@@ -16,18 +16,43 @@ from fewlier.trust import Unlabelled
 
 ROLES = tuple(field.name for field in fields(Fold))
 """What a row may do in a fold; role i is bit i of a row's roles."""
+TRAINS = 1 << ROLES.index("normals")
 
 # Rows kept at most, by the rarest role they play: a row that calibrates does nothing else, and
 # thresholds need many of those; the likelihood is known from a sample.
 MOST = {"anomalies": 1000, "validation_anomalies": 1000, "calibration": 1000}
 MOST |= {"validation_normals": 500, "normals": 2000}
-UNKNOWN = -2
-"""In place of the label of a row that is not remembered."""
 # Wide tables keep fewer.
 MAX_BYTES = 16 * 2**20
+NEW = -1
+"""In place of the remembered row that a given one is."""
 
 Bools = npt.NDArray[np.bool_]
 Roles = npt.NDArray[np.uint8]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class News:
+    """What the m rows given to an update add to those remembered: k of them are news.
+
+    Parameters
+    ----------
+    is_news : array of bool (m,)
+        Rows that are not remembered, or are remembered under another label.
+    encoded, labels : Encoded, array of int8 (k,)
+        Those rows.
+    place : array of int (k,)
+        The remembered row that each is; `NEW` where it is none.
+    replaced : array of int8
+        Labels that were counted before, and are not any more.
+    """
+
+    is_news: Bools
+    encoded: Encoded
+    labels: Labels
+    place: IntArray
+    replaced: Labels
 
 
 @final
@@ -39,8 +64,11 @@ class Memory:
     ----------
     encoded : Encoded
         The n rows.
-    doubtful : array of bool (n,)
-        Rows that may be hidden anomalies.
+    labels : array of int8 (n,)
+        `ANOMALY`, `NORMAL` or `UNLABELLED`.
+    counted : array of bool (n,)
+        Rows that were given to train on, and are counted as such: all but those that the user
+        chose to validate by.
     novel : array of bool (n, d)
         Cells whose level no other row of the fit has.
     roles : array of uint8 (folds, n)
@@ -48,7 +76,8 @@ class Memory:
     """
 
     encoded: Encoded
-    doubtful: Bools
+    labels: Labels
+    counted: Bools
     novel: Bools
     roles: Roles
 
@@ -59,7 +88,7 @@ class Memory:
     @property
     def n_bytes(self) -> int:
         """Return the bytes that it takes in a model file."""
-        own = self.doubtful, self.novel, self.roles
+        own = self.labels, self.counted, self.novel, self.roles
         return sum(a.nbytes for a in (*vars(self.encoded).values(), *own))
 
     @property
@@ -73,73 +102,123 @@ class Memory:
         for fold, bits in zip(plan.folds, roles, strict=True):
             for role, name in enumerate(ROLES):
                 bits[getattr(fold, name)] |= 1 << role
-        whole = cls(plan.encoded, plan.doubtful, plan.novel, roles)
+        counted = np.arange(len(plan.encoded)) < plan.n_training
+        whole = cls(plan.encoded, plan.labels, counted, plan.novel, roles)
         return whole._take(_sample(whole, np.random.default_rng(plan.seed)))
 
     def _take(self, rows: npt.NDArray[np.int64] | Bools) -> "Memory":
-        own = self.doubtful[rows], self.novel[rows], self.roles[:, rows]
+        own = self.labels[rows], self.counted[rows], self.novel[rows], self.roles[:, rows]
         return Memory(self.encoded.take(rows), *own)
 
-    def plan(
-        self,
-        encoder: Encoder,
-        more: tuple[Encoded, Labels],
-        unlabelled: Unlabelled,
-        guarantee: str,
-        seed: int,
-    ) -> Plan:
-        """Plan to train on with more rows.
+    def news(self, rows: Encoded, labels: Labels) -> News:
+        """Say which of the rows given to an update are new, and which have a new label.
 
-        New normals train; new anomalies train or validate, whichever has fewer in a fold. None
-        calibrates: rows are often labelled because they score high, and do not stand for fresh
-        ones. A row labelled now replaces the same row remembered without a label; one that is
-        remembered to calibrate, and is no anomaly, goes on calibrating and does not train.
+        A labelled row stands for one remembered copy of it: one that has this label, else one
+        without a label, else any; given more often than it is remembered, it is new from then on.
+        A row without a label is new only if no copy is remembered. Of a large table only a sample
+        is remembered; the other rows count as new when they are given again.
         """
-        encoded, labels = more
-        is_known = _among(self.encoded, encoded.take(labels != UNLABELLED))
-        kept = self._take(~(self.doubtful & is_known))
+        place = self._places(rows.ids(), labels)
+        is_known = place != NEW
+        is_news = ~is_known | ((labels != UNLABELLED) & (labels != self.labels[place]))
+        changed = place[is_news & is_known]
+        return News(
+            is_news,
+            rows.take(is_news),
+            labels[is_news],
+            place[is_news],
+            self.labels[changed[self.counted[changed]]],
+        )
+
+    def _places(self, ids: IntArray, labels: Labels) -> IntArray:
+        """Return the remembered row that each given row is, `NEW` where it is none."""
+        own = self.encoded.ids()
+        left: dict[tuple[int, int], list[int]] = {}
+        for row, key in enumerate(zip(own.tolist(), self.labels.tolist(), strict=True)):
+            left.setdefault(key, []).append(row)
+        last = {row_id: row for row, row_id in enumerate(own.tolist())}
+        place = np.full(len(ids), NEW, dtype=np.int64)
+        for row in np.flatnonzero(labels == UNLABELLED).tolist():
+            place[row] = last.get(int(ids[row]), NEW)
+        for under in (None, UNLABELLED, NORMAL, ANOMALY):  # None: under the label that it has
+            for row in np.flatnonzero((labels != UNLABELLED) & (place == NEW)).tolist():
+                label = int(labels[row]) if under is None else under
+                if copies := left.get((int(ids[row]), label)):
+                    place[row] = copies.pop()
+        return place
+
+    def plan(
+        self, encoder: Encoder, news: News, unlabelled: Unlabelled, guarantee: str, seed: int
+    ) -> Plan:
+        """Plan to train on with what is new.
+
+        A new label replaces the one remembered. A row that is an anomaly now trains or validates
+        as one, whichever fewer do in a fold; a row that is none any more, or a new one that is
+        none, trains. A copy of a remembered normal does what that does. No other row starts to
+        calibrate: rows are often labelled because they score high, and do not stand for fresh
+        ones. Unlabelled copies of a row that is labelled an anomaly now are forgotten.
+        """
+        kept = self._relabelled(news)
         if kept.lacks_a_role:
             raise UserError(
                 "An update must leave rows of the fit to train, choose and calibrate by; all of "
-                "some are labelled now. Fit again with these labels."
+                "some are labelled anomalies now. Fit again with these labels."
             )
-        calibrating = np.concatenate([fold.calibration for fold in kept.folds])
-        is_news = (labels == ANOMALY) | ~_among(encoded, kept.encoded.take(calibrating))
-        encoded, labels = encoded.take(is_news), labels[is_news]
-        new = len(kept) + np.random.default_rng(seed).permutation(len(encoded))
-        label = np.concatenate([np.full(len(kept), UNLABELLED), labels])[new]
-        everything = kept.encoded.followed_by(encoded)
-        ids = everything.ids()
+        whole = kept._followed_by(news)
+        ids = whole.encoded.ids()
+        joins = ~whole.roles.any(0) & (whole.labels == ANOMALY)
+        anomalies = np.random.default_rng(seed).permutation(np.flatnonzero(joins))
         folds = [
-            _with_more(fold, number, new[label != ANOMALY], new[label == ANOMALY], ids)
-            for number, fold in enumerate(kept.folds)
+            _with_anomalies(fold, number, anomalies, ids)
+            for number, fold in enumerate(whole._with_normals(ids).folds)
         ]
-        doubtful = (labels == UNLABELLED) & (unlabelled == "robust")
         return Plan(
             encoder,
-            everything,
-            len(kept) + len(encoded),
-            np.concatenate([kept.doubtful, doubtful]),
-            np.concatenate([kept.novel, np.zeros_like(encoded.observed)]),
+            whole.encoded,
+            int(whole.counted.sum()),
+            whole.labels,
+            mark_doubtful(whole.labels, unlabelled, ids),
+            whole.novel,
             tuple(folds),
             seed,
             guarantee,
-            (_note(labels, len(kept)),),
+            (_note(news, len(kept) - int((news.place != NEW).sum())),),
         )
 
-    def labels_of(self, rows: Encoded) -> Labels:
-        """Return the labels under which rows are remembered, `UNKNOWN` where they are not.
+    def _relabelled(self, news: News) -> "Memory":
+        """Return the rows under their new labels; those that changed sides have no role."""
+        is_old = news.place != NEW
+        labels, counted = self.labels.copy(), self.counted.copy()
+        labels[news.place[is_old]] = news.labels[is_old]
+        counted[news.place[is_old]] = True
+        has_moved = (labels == ANOMALY) != (self.labels == ANOMALY)
+        roles = np.where(has_moved, 0, self.roles).astype(np.uint8)
+        anomalies = news.encoded.take(news.labels == ANOMALY)
+        is_copy = np.isin(self.encoded.ids(), anomalies.ids()) & (labels == UNLABELLED)
+        return Memory(self.encoded, labels, counted, self.novel, roles)._take(~is_copy)
 
-        A row that is given more often than it is remembered is new from then on.
-        """
-        own = np.where(self.doubtful, UNLABELLED, NORMAL)
-        for fold in self.folds:
-            own[fold.anomalies] = own[fold.validation_anomalies] = ANOMALY
-        labels: dict[int, list[int]] = {}
-        for row_id, label in zip(self.encoded.ids().tolist(), own.tolist(), strict=True):
-            labels.setdefault(row_id, []).append(label)
-        found = [labels[i].pop() if labels.get(i) else UNKNOWN for i in rows.ids().tolist()]
-        return np.array(found, dtype=np.int8)
+    def _followed_by(self, news: News) -> "Memory":
+        """Return these rows and new ones, which have no role; rows to validate by come last."""
+        is_new = news.place == NEW
+        more = news.encoded.take(is_new)
+        whole = Memory(
+            self.encoded.followed_by(more),
+            np.concatenate([self.labels, news.labels[is_new]]),
+            np.concatenate([self.counted, np.ones(len(more), dtype=np.bool_)]),
+            np.concatenate([self.novel, np.zeros_like(more.observed)]),
+            np.hstack([self.roles, np.zeros((len(self.roles), len(more)), dtype=np.uint8)]),
+        )
+        return whole._take(np.argsort(~whole.counted, kind="stable"))
+
+    def _with_normals(self, ids: IntArray) -> "Memory":
+        """Give the normals without a role that of a copy, or let them train."""
+        is_normal, has_role = self.labels != ANOMALY, self.roles.any(0)
+        copy_of = {ids[row]: row for row in np.flatnonzero(is_normal & has_role)}
+        roles = self.roles.copy()
+        for row in np.flatnonzero(is_normal & ~has_role):
+            copy = copy_of.get(ids[row])
+            roles[:, row] = TRAINS if copy is None else roles[:, copy]
+        return replace(self, roles=roles)
 
     @property
     def folds(self) -> list[Fold]:
@@ -150,15 +229,17 @@ class Memory:
         ]
 
     @property
+    def agrees(self) -> bool:
+        """Whether the rows labelled anomalies, and no others, do what anomalies do."""
+        as_anomaly = sum(1 << ROLES.index(name) for name in ("anomalies", "validation_anomalies"))
+        plays = self.roles & as_anomaly > 0
+        return bool((plays.any(0) == (self.labels == ANOMALY)).all())
+
+    @property
     def lacks_a_role(self) -> bool:
         """Whether some fold has no normals to train on, to choose by or to calibrate by."""
         roles = ((f.normals, f.validation_normals, f.calibration) for f in self.folds)
         return not all(len(rows) for fold in roles for rows in fold)
-
-
-def _among(rows: Encoded, others: Encoded) -> Bools:
-    """Mark the rows that are copies of one of the others."""
-    return np.isin(rows.ids(), others.ids())
 
 
 def _sample(memory: Memory, rng: np.random.Generator) -> IntArray:
@@ -175,10 +256,8 @@ def _sample(memory: Memory, rng: np.random.Generator) -> IntArray:
     return np.flatnonzero(chosen)
 
 
-def _with_more(
-    fold: Fold, number: int, normals: IntArray, anomalies: IntArray, ids: IntArray
-) -> Fold:
-    """Add rows to a fold; where both sides have as many anomalies, folds start with either.
+def _with_anomalies(fold: Fold, number: int, anomalies: IntArray, ids: IntArray) -> Fold:
+    """Add anomalies to a fold; where both sides have as many, folds start with either.
 
     An anomaly that has a copy joins its side.
     """
@@ -191,7 +270,7 @@ def _with_more(
     if len(anomalies) and not sides[0]:  # a single anomaly trains
         sides.reverse()
     return Fold(
-        np.concatenate([fold.normals, normals]),
+        fold.normals,
         np.array(sides[0], dtype=np.int64),
         fold.validation_normals,
         np.array(sides[1], dtype=np.int64),
@@ -199,11 +278,14 @@ def _with_more(
     )
 
 
-def _note(labels: Labels, n_remembered: int) -> str:
+def _note(news: News, n_remembered: int) -> str:
     n_anomaly, n_normal, n_unlabelled = (
-        int((labels == label).sum()) for label in (ANOMALY, NORMAL, UNLABELLED)
+        int((news.labels == label).sum()) for label in (ANOMALY, NORMAL, UNLABELLED)
     )
+    n_known = int((~news.is_news).sum())
+    rows, were = ("row", "was") if n_known == 1 else ("rows", "were")
+    known = f" {n_known} {rows} {were} known already." if n_known else ""
     return (
         f"Updated with {n_anomaly} anomalous, {n_normal} normal and {n_unlabelled} unlabelled "
-        f"rows, beside {n_remembered} remembered ones."
+        f"rows, beside {n_remembered} remembered ones.{known}"
     )

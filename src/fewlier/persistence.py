@@ -51,12 +51,13 @@ from fewlier.memory import Memory
 from fewlier.model import FittedMember, FittedModel, feature_owner
 from fewlier.neighbours import Neighbours
 from fewlier.table import Encoded, Encoder, Kind, Table
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 
 PROBE_TOLERANCE = 1e-4
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
-_FLAGS = ("observed", "outside", "doubtful", "novel")  # of the rows in a memory
+_FLAGS = ("observed", "outside", "counted", "novel")  # of the rows in a memory
 _SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 # safetensors names each tensor once, with its type, shape and place.
@@ -374,7 +375,8 @@ def _memory_arrays(memory: Memory) -> Arrays:
         "targets": memory.encoded.targets,
         "observed": memory.encoded.observed.view(np.uint8),
         "outside": memory.encoded.outside.view(np.uint8),
-        "doubtful": memory.doubtful.view(np.uint8),
+        "labels": memory.labels,
+        "counted": memory.counted.view(np.uint8),
         "novel": memory.novel.view(np.uint8),
         "roles": memory.roles,
     }
@@ -389,8 +391,11 @@ def _built_memory(arrays: Arrays, encoder: Encoder) -> Memory:
     _check_rows(encoded, encoder)
     has_levels = flags["observed"] & ~flags["outside"] & (encoder.n_levels > 0)
     require(not (flags["novel"] & ~has_levels).any(), "its memory has levels where none can be.")
-    memory = Memory(encoded, flags["doubtful"], flags["novel"], part["roles"])
+    is_label = np.isin(part["labels"], (ANOMALY, NORMAL, UNLABELLED))
+    require(bool(is_label.all()), "'memory.labels' is no label.")
+    memory = Memory(encoded, part["labels"], flags["counted"], flags["novel"], part["roles"])
     require(not memory.lacks_a_role, "its memory lacks rows that every fold must have.")
+    require(memory.agrees, "its memory has anomalies that are not labelled so.")
     return memory
 
 

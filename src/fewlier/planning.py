@@ -34,15 +34,16 @@ class Plan:
     """One fit to be: its rows, how they are encoded and split, its seed, and what to say of it.
 
     The first `n_training` rows are those given to train on; validation rows that the user chose
-    follow. `doubtful` marks the rows that may be hidden anomalies: the unlabelled ones, unless
-    they are to be taken as normal. `novel` marks the cells whose level no other row has: to what
-    has not seen the row, it is one never seen. `guarantee` says what the thresholds and p-values
-    of the fit promise.
+    follow. `labels` are those of all rows, and `doubtful` marks the rows that may be hidden
+    anomalies: the unlabelled ones, unless they are to be taken as normal. `novel` marks the cells
+    whose level no other row has: to what has not seen the row, it is one never seen. `guarantee`
+    says what the thresholds and p-values of the fit promise.
     """
 
     encoder: Encoder
     encoded: Encoded
     n_training: int
+    labels: Labels
     doubtful: npt.NDArray[np.bool_]
     novel: npt.NDArray[np.bool_]
     folds: tuple[Fold, ...]
@@ -104,7 +105,7 @@ def make_plan(
     normals, anomalies = _by_label(labels)
     # An encoder of all rows, to recognise copies by: that of the fit must not see held-back rows.
     ids = Encoder.fit(schema, table).encode(table).ids()
-    doubtful = _doubtful(labels, unlabelled, ids)
+    doubtful = mark_doubtful(labels, unlabelled, ids)
     rng = np.random.default_rng(seed)
     folds = make_folds(normals, anomalies, N_FOLDS[selection], rng, np.flatnonzero(doubtful), ids)
     held_back = set.intersection(*(set(fold.calibration.tolist()) for fold in folds))
@@ -116,6 +117,7 @@ def make_plan(
         encoder,
         encoder.encode(table),
         table.n_rows,
+        labels,
         doubtful,
         novel,
         tuple(folds),
@@ -148,7 +150,7 @@ def _known_levels(
     return replace(schema, columns=tuple(columns)), novel
 
 
-def _doubtful(
+def mark_doubtful(
     labels: Labels, unlabelled: Unlabelled, ids: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
     """Mark the unlabelled rows, but for copies of rows labelled normal, if they may be odd."""
@@ -181,9 +183,11 @@ def plan_with_validation(
     fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
     encoded = encoder.encode(table.followed_by(validation[0]))
     notes = (*_notes(labels, [fold], unlabelled), *_column_notes(schema))
-    doubtful = _doubtful(np.concatenate([labels, validation[1]]), unlabelled, encoded.ids())
+    known = np.concatenate([labels, validation[1]])
+    doubtful = mark_doubtful(known, unlabelled, encoded.ids())
     novel = np.zeros(encoded.observed.shape, dtype=np.bool_)  # validation rows were not seen
-    return Plan(encoder, encoded, table.n_rows, doubtful, novel, (fold,), seed, REUSED, notes)
+    rows = encoded, table.n_rows, known, doubtful, novel
+    return Plan(encoder, *rows, (fold,), seed, REUSED, notes)
 
 
 def _by_label(

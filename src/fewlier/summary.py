@@ -103,23 +103,21 @@ class Summary:
         """What the threshold stands for."""
         return self.decision.rule
 
-    def after(self, before: "Summary", known_as: npt.NDArray[np.int8]) -> "Summary":
+    def after(self, before: "Summary", replaced: npt.NDArray[np.int8]) -> "Summary":
         """Return this summary of an update with the rows of what came before counted in.
 
-        `known_as` are labels under which some of the update's rows were counted before.
+        `replaced` are labels that were counted before, in place of which the update has others.
+        Kinds only add up: of a row that is no anomaly any more it is not known which it was.
         """
         n_normal, n_anomaly, n_unlabelled = (
-            int((known_as == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
+            int((replaced == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
         )
-        # Unlabelled rows that train as normal ones are remembered as such.
-        not_labelled = max(0, n_normal - before.n_normal)
-        kinds = _together(before.labelled_kinds, self.labelled_kinds)
         return replace(
             self,
-            labelled_kinds=kinds,
-            n_normal=self.n_normal + before.n_normal - n_normal + not_labelled,
+            labelled_kinds=_together(before.labelled_kinds, self.labelled_kinds),
+            n_normal=self.n_normal + before.n_normal - n_normal,
             n_anomaly=self.n_anomaly + before.n_anomaly - n_anomaly,
-            n_unlabelled=self.n_unlabelled + before.n_unlabelled - n_unlabelled - not_labelled,
+            n_unlabelled=self.n_unlabelled + before.n_unlabelled - n_unlabelled,
         )
 
     def to_json(self) -> dict[str, Any]:
