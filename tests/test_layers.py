@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1] / "src" / "fewlier"
 
 LAYERS = [  # bottom to top; a layer imports only from those before it
     {"errors", "stopping", "shown"},
-    {"atomic"},
+    {"atomic", "room"},
     {"table", "archive"},
     {"manifest", "nn", "adam"},
     {"conditionals"},
@@ -35,7 +35,7 @@ LAYERS = [  # bottom to top; a layer imports only from those before it
     {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-WITHOUT_TORCH = {"errors", "stopping", "atomic", "shown", "table", "archive", "manifest"}
+WITHOUT_TORCH = {"errors", "stopping", "atomic", "room", "shown", "table", "archive", "manifest"}
 WITHOUT_TORCH |= {"curves", "summary", "datasets", "pace", "cli"}
 
 MAX_FUNCTION_LINES = 60  # both without their docstrings

@@ -1,11 +1,14 @@
 """Tables of many columns: what a fit says, or refuses, before it trains."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from factories import payments, small
 
-from fewlier import FewlierWarning, UserError, fitting, parameters
+from fewlier import FewlierWarning, UserError, fitting, parameters, room
 from fewlier.densities import build_density
 from fewlier.densities.base import Architecture
 from fewlier.table import Encoder, Table, infer_schema
@@ -25,7 +28,7 @@ def test_more_columns_than_a_model_has_room_for_are_refused(monkeypatch):
 
 
 def test_a_fit_that_takes_more_memory_than_there_is_is_refused_before_it_starts(monkeypatch):
-    monkeypatch.setattr(fitting, "memory_of_machine", lambda: 1000)
+    monkeypatch.setattr(fitting, "memory_limit", lambda: 1000)
     with pytest.raises(UserError, match=r"3 columns and . members take .* Leave out columns"):
         small().fit(FEATURES, on_epoch=never)
 
@@ -51,3 +54,40 @@ def test_memory_grows_with_columns_and_with_members_beyond_a_stack():
     few, more = needed(100, 10), needed(400, 10)
     assert 3.9 < more / few < 4.1
     assert needed(400, 1000) > 20 * more
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 9 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate"),
+    ],
+)
+def test_a_fit_that_runs_out_of_memory_says_what_to_do(error):
+    def fail(*_):
+        raise error
+
+    with pytest.raises(UserError, match=r"it has run out\. Leave out columns"):
+        small().fit(FEATURES, on_epoch=fail)
+
+
+def test_another_error_of_the_same_type_is_left_alone():
+    def fail(*_):
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        small().fit(FEATURES, on_epoch=fail)
+
+
+def test_the_limit_of_memory_is_the_lowest_that_is_set(tmp_path, monkeypatch):
+    everything = room.memory_limit()
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(room, "_CGROUP", (str(limit), str(tmp_path / "absent")))
+    limit.write_text("max\n", "utf-8")
+    assert room.memory_limit() >= everything
+    limit.write_text("123456\n", "utf-8")
+    assert room.memory_limit() == 123456
+    program = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)); "
+    program += "from fewlier.room import memory_limit; print(memory_limit())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert int(done.stdout) == 2**30

@@ -1,7 +1,6 @@
 """`AnomalyDetector`: the scikit-learn face of the method."""
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
@@ -16,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from fewlier.calibration import Calibration
 from fewlier.drift import Drift
 from fewlier.errors import (
-    FewlierWarning,
     LeftOutWarning,
     ParameterError,
     UserError,
     raise_all,
+    warn,
 )
 from fewlier.explanation import Explanation, explain
 from fewlier.fitting import fit_models
@@ -37,6 +36,7 @@ from fewlier.parameters import (
 from fewlier.persistence import load_model, save_model
 from fewlier.planning import make_plan, plan_with_validation
 from fewlier.record import from_record, to_record
+from fewlier.room import within_memory
 from fewlier.selection import Selection
 from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
@@ -440,12 +440,10 @@ def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[n
 def _warn_if_unattainable(calibration: Calibration, rate: float) -> None:
     smallest = calibration.smallest_rate
     if rate < smallest:
-        warnings.warn(
+        warn(
             f"A false-alarm rate of {rate:g} needs at least {round(1 / rate) - 1} held-back "
             f"normal rows; there are {round(1 / smallest) - 1} distinct ones, and the threshold "
-            f"stands for {smallest:.2g}. Fit on more normal rows or ask for a higher rate.",
-            FewlierWarning,
-            stacklevel=4,
+            f"stands for {smallest:.2g}. Fit on more normal rows or ask for a higher rate."
         )
 
 
@@ -484,7 +482,7 @@ def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
     raise_all([problem for name, problem in problems.items() if name not in left_out])
     matched = schema.match(table)
     if matched.unread:
-        warnings.warn(unread_note(matched.unread), FewlierWarning, stacklevel=4)
+        warn(unread_note(matched.unread))
     return matched
 
 
@@ -510,13 +508,14 @@ def _fit(
     _warn_of_left_out(schema)
     training = schema.match(table), labels.codes
     if training[0].unread:
-        warnings.warn(unread_note(training[0].unread), FewlierWarning, stacklevel=3)
+        warn(unread_note(training[0].unread))
     if validation is None:
         plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
     else:
         held = _read_validation(validation, schema)
         plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
-    ((detector.model_, detector.history_),) = fit_models([plan], recipe, on_epoch)
+    with within_memory():
+        ((detector.model_, detector.history_),) = fit_models([plan], recipe, on_epoch)
     detector._plan = plan
     detector._memory = Memory.of(plan) if detector.memory else None
     _remember_columns(detector, table.names, has_names(X))
@@ -540,7 +539,8 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     news = memory.news(model.encoder.encode(table), labels.codes)
     guarantee = model.calibration.guarantee
     plan = memory.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
-    detector.model_, detector.history_ = update_model(model, plan, recipe, on_epoch)
+    with within_memory():
+        detector.model_, detector.history_ = update_model(model, plan, recipe, on_epoch)
     detector._memory = Memory.of(plan)
     if hasattr(detector, "_plan"):
         detector._plan = detector._plan.after(plan)
@@ -562,13 +562,13 @@ def _warn_of_left_out(schema: Schema) -> None:
             f"Left out: {told(left)}. Declare a column 'category' to keep it, or 'ignore' to "
             "leave it out without this note."
         )
-        warnings.warn(message, LeftOutWarning, stacklevel=4)
+        warn(message, LeftOutWarning)
 
 
 def _warn_of_names(is_named: bool) -> None:
     state, was = ("has", "without") if is_named else ("does not have valid", "with")
     message = f"X {state} feature names, but AnomalyDetector was fitted {was} feature names"
-    warnings.warn(message, FewlierWarning, stacklevel=5)
+    warn(message)
 
 
 def _of_batch(model: FittedModel, scores: Floats, fdr: float) -> float:
@@ -576,7 +576,7 @@ def _of_batch(model: FittedModel, scores: Floats, fdr: float) -> float:
     calibration = model.calibration
     moved = calibration.at_discovery_rate(fdr, calibration.counts(scores))
     if fdr < calibration.smallest_rate:
-        warnings.warn(no_discovery(calibration, fdr), FewlierWarning, stacklevel=3)
+        warn(no_discovery(calibration, fdr))
     return moved.threshold
 
 

@@ -20,6 +20,8 @@ A message names its subject, what it must be, what was found and where, and a re
 counted from 0. Whatever is not a `FewlierError` is a bug and keeps its traceback.
 """
 
+import inspect
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -150,3 +152,11 @@ class LabelWarning(FewlierWarning):
 
 class LeftOutWarning(FewlierWarning):
     """Columns that were left out, because nothing can be learned from them."""
+
+
+def warn(message: str, category: type[Warning] = FewlierWarning) -> None:
+    """Warn at the line that called fewlier, however deep inside it this is called."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "fewlier":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

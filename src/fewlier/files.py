@@ -14,7 +14,7 @@ import pyarrow as pa
 from fewlier.calibration import Calibration, check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.drift import Drift
-from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError
+from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError, warn
 from fewlier.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.explanation import Explanation, explain
 from fewlier.model import FittedModel
@@ -89,7 +89,7 @@ class FileLabels:
             labels = self._reader.read(is_complete=is_complete)
         for category, messages in ((FewlierWarning, labels.notes), (LabelWarning, labels.doubts)):
             for message in messages:
-                warnings.warn(f"{self._file}: {message}", category, stacklevel=3)
+                warn(f"{self._file}: {message}", category)
         return labels
 
 
@@ -285,7 +285,7 @@ def _matched_batches(
         yield batch, table
         on_batch(file.share_read())
     if unread:
-        warnings.warn(f"{file.name}: {unread_note(unread)}", FewlierWarning, stacklevel=2)
+        warn(f"{file.name}: {unread_note(unread)}")
 
 
 def _reasons(

@@ -1,9 +1,6 @@
 """From plans to fitted models: train, judge, weigh, calibrate."""
 
 import math
-import os
-import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -21,7 +18,7 @@ from fewlier.conditionals.joint import Anchors, Rows
 from fewlier.densities import DENSITIES, build_density
 from fewlier.densities.base import Architecture, Density, mean_over_passes
 from fewlier.drift import MAX_ROWS, Reference
-from fewlier.errors import FewlierWarning, ParameterError, UserError
+from fewlier.errors import ParameterError, UserError, warn
 from fewlier.model import (
     FittedMember,
     FittedModel,
@@ -31,6 +28,7 @@ from fewlier.model import (
     total_cost,
 )
 from fewlier.planning import Plan
+from fewlier.room import REMEDY, memory_limit
 from fewlier.sampling import IntArray
 from fewlier.selection import (
     ENOUGH_TO_RANK,
@@ -166,27 +164,17 @@ def fit_members(
 
 def _announce_memory(density: Density, n_members: int, n_columns: int) -> None:
     """Say before it starts that a fit takes much memory; refuse one that takes more than all."""
-    needed, whole = bytes_to_train(density, n_members), memory_of_machine()
-    remedy = "Leave out columns that say little of anomalies, or take fewer hidden units."
+    needed, whole = bytes_to_train(density, n_members), memory_limit()
     if needed > whole:
         raise UserError(
             f"A fit must find room in memory; {n_columns:,} columns and {n_members} members take "
-            f"about {needed / 1e9:.0f} GB, and this machine has {whole / 1e9:.0f} GB. {remedy}"
+            f"about {needed / 1e9:.0f} GB, and there are {whole / 1e9:.0f} GB. {REMEDY}"
         )
     if needed > MUCH_MEMORY:
-        warnings.warn(
+        warn(
             f"{n_columns:,} columns and {n_members} members take about {needed / 1e9:.0f} GB of "
-            f"memory to fit. {remedy}",
-            FewlierWarning,
-            stacklevel=2,
+            f"memory to fit. {REMEDY}"
         )
-
-
-def memory_of_machine() -> int:
-    """Return the bytes of memory that there are, used or not."""
-    if not hasattr(os, "sysconf"):
-        return sys.maxsize  # unknown
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def fit_each_lambda(

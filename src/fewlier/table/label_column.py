@@ -1,7 +1,6 @@
 """The label column of a table: which of its values mean anomaly, normal or neither."""
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from fewlier.errors import CellError, LabelWarning, UserError
+from fewlier.errors import CellError, LabelWarning, UserError, warn
 from fewlier.table.columns import choices
 from fewlier.table.frame import MISSING, number_text
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Ints, Labels, read_labels
@@ -106,7 +105,7 @@ class LabelColumn:
         reader.add(cells)
         labels = reader.read(is_complete=is_complete)
         for doubt in labels.doubts:
-            warnings.warn(doubt, LabelWarning, stacklevel=2)
+            warn(doubt, LabelWarning)
         return labels
 
 

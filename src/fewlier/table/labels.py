@@ -1,13 +1,12 @@
 """The meaning of y, in one place; `label_column.py` reads the label columns of files."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.errors import UserError
+from fewlier.errors import UserError, warn
 from fewlier.table.frame import Table, is_text
 
 ANOMALY, NORMAL, UNLABELLED = 1, 0, -1
@@ -170,7 +169,7 @@ def _as_vector(y: object) -> npt.NDArray[Any]:
         from sklearn.exceptions import DataConversionWarning  # here, because it loads slowly
 
         message = "A column-vector y was passed when a 1d array was expected; it is read as one."
-        warnings.warn(message, DataConversionWarning, stacklevel=4)
+        warn(message, DataConversionWarning)
         array = array[:, 0]
     if array.ndim != 1:
         raise UserError(
