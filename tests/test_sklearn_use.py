@@ -309,3 +309,12 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch):
 def test_an_unknown_parameter_is_an_error():
     with pytest.raises(TypeError, match="lambda_"):
         AnomalyDetector(lambda_=1)
+
+
+def test_a_validation_in_two_processes_finds_the_scores_of_one():
+    detector, table = small(max_epochs=2), numbers()
+    one, two = (
+        cross_val_score(detector, table, LABELS, scoring="roc_auc", cv=2, n_jobs=n_jobs)
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(two, one)
