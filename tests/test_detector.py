@@ -405,7 +405,7 @@ def test_a_declared_kind_takes_the_place_of_the_inferred_one(columns, kind):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"hight": "real"}, "must be in the table; got 'hight'.*'height'"),
+        ({"hight": "real"}, "must name a column of the table; got 'hight'.*'height'"),
         ({"height": "gauss"}, "Column 'height' must be declared one of 'real'.*got 'gauss'"),
         ({"height": "count"}, r"Column 'height' is declared 'count' but has \d+ fractional"),
         ({"stars": "binary"}, r"Column 'stars' is declared 'binary' but has 5 different values"),

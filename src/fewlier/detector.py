@@ -18,6 +18,7 @@ from fewlier.errors import (
     LeftOutWarning,
     ParameterError,
     UserError,
+    declaration,
     raise_all,
     warn,
 )
@@ -41,7 +42,7 @@ from fewlier.selection import Selection
 from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.frame import has_names, row_labels, told, unread_note
-from fewlier.table.inference import IGNORED
+from fewlier.table.inference import IGNORE, IGNORED
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training import OnEpoch, no_news
 from fewlier.trust import Unlabelled
@@ -556,11 +557,13 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
 
 def _warn_of_left_out(schema: Schema) -> None:
     """Name the columns that were left out without the user saying so."""
-    left = [f"{name!r} ({why})" for name, _, why in schema.left_out if why != IGNORED]
+    left = {name: f"{name!r} ({why})" for name, _, why in schema.left_out if why != IGNORED}
     if left:
+        first = next(iter(left))
         message = (
-            f"Left out: {told(left)}. Declare a column 'category' to keep it, or 'ignore' to "
-            "leave it out without this note."
+            f"Left out: {told(left.values())}. Keep a column with "
+            f"{declaration(first, 'category')}, or leave it out without this note with "
+            f"{declaration(first, IGNORE)}."
         )
         warn(message, LeftOutWarning)
 

@@ -121,6 +121,11 @@ class ColumnErrors(UserError):
         )
 
 
+def declaration(column: str, said: str) -> str:
+    """Write what declares a column, as in a call; the command line writes a flag instead."""
+    return f"columns={{{column!r}: {said!r}}}"
+
+
 def raise_all(problems: Collection[UserError]) -> None:
     """Raise what is wrong with columns, if anything is: one error as it is, several together."""
     if len(problems) > 1:

@@ -1,10 +1,13 @@
 """Messages on the command line name flags, not parameters of Python."""
 
+import re
+
 import pytest
 from factories import payments
 
 from fewlier.cli.app import app
-from fewlier.cli.flags import in_flags
+from fewlier.cli.flags import in_flags, with_declarations
+from fewlier.errors import declaration
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,49 @@ def test_a_column_that_is_called_like_a_parameter_stays_a_column(fewlier, tmp_pa
     assert done.code == 2
     assert "'density'" in done.err
     assert "--density" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "flags"),
+    [
+        ("id", "category", "--column id=category"),
+        ("id", "ignore", "--ignore id"),
+        ("a b's", "ignore", """--ignore 'a b'"'"'s'"""),
+        ("a, b", "ignore", "--column 'a, b=ignore'"),
+        ('"}\\', "real", """--column '"}\\=real'"""),
+        ("day", "%d/%m/%Y", "--column day=%d/%m/%Y"),
+    ],
+)
+def test_declarations_are_flags(name, said, flags):
+    assert with_declarations(f"Give {declaration(name, said)}.") == f"Give {flags}."
+
+
+def test_text_that_only_looks_like_a_declaration_stays():
+    text = r"columns={'\x': 'real'}"
+    assert with_declarations(text) == text
+
+
+FITS = {
+    "a column left out": (
+        [],
+        0,
+        "Keep a column with --column id=category, or .* with --ignore id.",
+    ),
+    "strict": (["--strict"], 2, "Keep a column with --column id=category, or .* with --ignore id."),
+    "no such column": (["--ignore", "zz"], 2, "--ignore zz must name a column of the table"),
+    "text": (["--column", "city=real"], 2, "Correct it, or declare --column city=category."),
+}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("options", "code", "message"), FITS.values(), ids=FITS)
+def test_a_fit_names_the_flags_that_declare_columns(options, code, message, fewlier, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text(payments(40).to_csv(index=False))
+    done = fewlier("fit", table, "--label", "fraud", "-o", tmp_path / "m.fewlier", *options)
+    assert done.code == code, done.err
+    assert re.search(message, done.err)
+    assert "columns={" not in done.err
+    if "--strict" not in options:
+        checked = fewlier("check", table, "--label", "fraud", *options)
+        assert (checked.code, b"columns={" in checked.out) == (0, False)

@@ -208,7 +208,7 @@ def test_all_that_is_wrong_with_columns_is_told_at_once():
         "- Column 'c' must be declared one of",
         "- Column 'd' must say which day '03/04/2026' is",
         "- Column 'e' is nested.",
-        "- Declared columns must be in the table; got 'nowhere'.",
+        "- columns={'nowhere': 'real'} must name a column of the table; got 'nowhere'.",
     ]
     assert [line.startswith(text) for line, text in zip(lines, beginnings, strict=True)] == 6 * [
         True
@@ -300,14 +300,18 @@ def test_one_override_for_all_applies_where_it_can():
             [1, -1, 2, -2, -3],
             "count",
             "Column 'x' is declared 'count' but has 3 negative values (first at row 1). "
-            "Declare it 'real' or drop those rows.",
+            "Declare columns={'x': 'real'} or drop those rows.",
         ),
         ([1, 2, 2.5], "count", "declared 'count' but has 1 fractional value (first at row 2)."),
         ([0.5, 1.5], "count", "declared 'count' but has 2 fractional values (first at row 0)."),
         ([1, 2.5, -1], "positive", "declared 'positive' but has 1 negative value (first at row 2)"),
         ([5, 1, 3, 3], "binary", "declared 'binary' but has 3 different values (a third at row 2)"),
         ([5, 5], "binary", "declared 'binary' but has the value 5 only."),
-        (["1", "b"], "real", "'x' must hold numbers; got the text 'b' (first at row 1). Declare"),
+        (
+            ["1", "b"],
+            "real",
+            "'x' must hold numbers; got the text 'b' (first at row 1). Correct it",
+        ),
         (["1", "inf"], "real", "'x' must hold finite numbers; got 1 infinite (first at row 1)."),
     ],
 )
@@ -317,7 +321,9 @@ def test_a_declared_kind_is_checked_against_the_data(values, kind, message):
 
 
 def test_an_override_of_an_unknown_column_is_refused():
-    with pytest.raises(UserError, match=r"columns must be in the table; got 'y'. Choose from 'x0'"):
+    with pytest.raises(
+        UserError, match=r"must name a column of the table; got 'y'. Choose from 'x0'"
+    ):
         infer_schema(Table.of([[1]]), {"y": "real"})
 
 

@@ -20,7 +20,7 @@ from fewlier.cli import (
     scoring,
     training,
 )
-from fewlier.cli.flags import in_flags
+from fewlier.cli.flags import in_flags, with_declarations
 from fewlier.cli.screen import say, warnings_as_notes
 from fewlier.errors import ParameterError, UserError
 
@@ -77,7 +77,8 @@ def main() -> None:
         with warnings_as_notes():
             app(prog_name="fewlier")  # under `python -m` too
     except UserError as error:
-        say(in_flags(str(error), app) if isinstance(error, ParameterError) else str(error))
+        message = with_declarations(str(error))
+        say(in_flags(message, app) if isinstance(error, ParameterError) else message)
         sys.exit(FIXABLE)
     except OSError as error:
         if error.errno not in NOT_WRITABLE:

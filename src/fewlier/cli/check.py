@@ -2,11 +2,13 @@
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fewlier.cli.flags import with_declarations
 from fewlier.cli.options import (
     Anomaly,
     AsJson,
@@ -51,6 +53,8 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])
     with open_table(table) as file:
         found = check_file(file, labels, columns)
+    told = tuple(replace(line, why=with_declarations(line.why)) for line in found.columns)
+    found = replace(found, columns=told)
     values = [("--anomaly", value) for value in anomaly or []]
     values += [("--normal", value) for value in normal or []]
     options = ["--label", label] if label else []

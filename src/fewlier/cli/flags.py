@@ -1,11 +1,34 @@
 """What the library calls its parameters, in the words of the command line."""
 
+import ast
 import re
+import shlex
 
 import typer
 
 _QUOTED = re.compile(r"(?:The )?'(?P<name>\w+)'(?: parameter of AnomalyDetector)?")
 _GIVEN = re.compile(r"\b(?P<name>\w+)=(?:'(?P<word>\w+)'|(?P<value>[\w+-]+(?:\.\w+)*))")
+_NAME = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_DECLARATION = re.compile(rf"columns=\{{(?P<name>{_NAME}): '(?P<said>[^']*)'\}}")
+
+
+def with_declarations(message: str) -> str:
+    """Write flags for what declares a column.
+
+    ``columns={'id': 'category'}`` becomes ``--column id=category``, and
+    ``columns={'id': 'ignore'}`` ``--ignore id``.
+    """
+
+    def declared(found: re.Match[str]) -> str:
+        try:
+            name = ast.literal_eval(found["name"])
+        except (SyntaxError, ValueError):  # text of the user's that only looks like a declaration
+            return found.group()
+        if found["said"] == "ignore" and "," not in name:  # --ignore splits at commas
+            return shlex.join(["--ignore", name])
+        return shlex.join(["--column", f"{name}={found['said']}"])
+
+    return _DECLARATION.sub(declared, message)
 
 
 def in_flags(message: str, app: typer.Typer) -> str:

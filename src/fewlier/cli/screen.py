@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
+from fewlier.cli.flags import with_declarations
 from fewlier.errors import FewlierWarning, LabelWarning
 from fewlier.pace import Pace, duration
 from fewlier.shown import shown
@@ -68,7 +69,8 @@ def warnings_as_notes() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:  # noqa: ANN401
         if issubclass(category, FewlierWarning):
-            say(f"{'warning' if issubclass(category, LabelWarning) else 'note'}: {message}")
+            kind = "warning" if issubclass(category, LabelWarning) else "note"
+            say(f"{kind}: {with_declarations(str(message))}")
         else:
             python_show(message, category, *rest, **more)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlier.errors import CellError, UserError, noting, raise_all
+from fewlier.errors import CellError, UserError, declaration, noting, raise_all
 from fewlier.table.aspects import date_parts
 from fewlier.table.columns import (
     CODINGS,
@@ -237,12 +237,12 @@ def _declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
         raise CellError(
             f"Column {name!r} must hold numbers; got the text {cells[row]!r}",
             row,
-            "Declare the column 'category' or correct it.",
+            f"Correct it, or declare {declaration(name, Kind.CATEGORY.value)}.",
         )
     if breach := _breach(coding, cells):
         raise UserError(
             f"Column {name!r} is declared {coding.value!r} but has {breach}. "
-            "Declare it 'real' or drop those rows."
+            f"Declare {declaration(name, Kind.REAL.value)} or drop those rows."
         )
     kind, usual = _infer_kind(cells, normal)
     can_take = coding is usual or coding in CODINGS[kind]
@@ -327,7 +327,8 @@ def _declared_as(
     for name, said in overrides.items():
         if name not in table.cells:
             problems[name] = UserError(
-                f"Declared columns must be in the table; got {name!r}. {choices(name, table.names)}"
+                f"{declaration(name, said)} must name a column of the table; got {name!r}. "
+                f"{choices(name, table.names)}"
             )
             continue
         with noting(problems, name):
