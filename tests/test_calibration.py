@@ -222,12 +222,15 @@ def test_a_threshold_by_cost_is_about_the_cheapest(miss, alarm, share):
         (1e-308, 1e308, 0, "; no known row is flagged"),
     ],
 )
-def test_a_threshold_by_cost_lies_where_scores_are_known(miss, alarm, n_flagged, end):
+def test_a_threshold_beyond_all_known_scores_says_so_and_has_few_digits(
+    miss, alarm, n_flagged, end
+):
     rng = np.random.default_rng(1)
     normal, anomalous = rng.normal(size=400), rng.normal(2.5, 1, 20)
     moved = calibrated(normal, anomalies=anomalous).at_costs(miss, alarm, 0.1)
     assert (np.concatenate([normal, anomalous]) > moved.threshold).sum() == n_flagged
     assert moved.rule.endswith(end)
+    assert abs(moved.threshold) < 1e7
 
 
 def test_costs_need_anomalies_and_must_be_positive():

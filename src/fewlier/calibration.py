@@ -25,6 +25,8 @@ ENOUGH_ANOMALIES = 20
 """Held-back anomalies from which on probabilities are not called rough."""
 # Evidence grows with the score up to so many spreads of the normals, beyond it with its logarithm.
 _LINEAR = 3.0
+# No threshold is farther from the middle of normals than some 600,000 spreads of theirs.
+_FARTHEST = 14.0
 # The evidence curve rises, however little the labelled anomalies speak for it, and has an end.
 _SLOPES = (1e-3, 100.0)
 
@@ -183,8 +185,10 @@ class Calibration:
         ratio = math.log(alarm) - math.log(miss) - float(special.logit(share))
         anomalies = f"{100 * share:.3g} % of the rows are anomalies"
         rule = f"a miss costs {miss:g}, an alarm {alarm:g}; {anomalies}"
-        threshold, limit = self._within_known(self._score_at(ratio))
-        return replace(self, threshold=threshold, rule=rule + limit, prior=share)
+        threshold = self._score_at(ratio)
+        return replace(
+            self, threshold=threshold, rule=rule + self._beyond_known(threshold), prior=share
+        )
 
     def at_discovery_rate(self, rate: float, counts: Ints) -> "Calibration":
         """Move the threshold for one batch so that few of the rows above it are normal.
@@ -269,17 +273,15 @@ class Calibration:
     def _score_at(self, log_ratio: float) -> float:
         """Return the score whose evidence for an anomaly is this."""
         (a, b), (middle, spread) = self._curve, self._middle_and_spread
-        return middle + spread * math.sinh(np.clip((log_ratio - a) / b, -600, 600))
+        place = np.clip((log_ratio - a) / b, -_FARTHEST, _FARTHEST)
+        return middle + spread * math.sinh(place)
 
-    def _within_known(self, threshold: float) -> tuple[float, str]:
-        """Move a threshold to where known scores end if it lies beyond, and say so."""
+    def _beyond_known(self, threshold: float) -> str:
+        """Say where a threshold lies beyond all known scores."""
         known = np.concatenate([self.normal_scores, self.training_scores, self.anomaly_scores])
-        below, highest = float(np.nextafter(known.min(), -np.inf)), float(known.max())
-        if threshold < below:
-            return below, "; every known row is flagged"
-        if threshold > highest:
-            return highest, "; no known row is flagged"
-        return threshold, ""
+        if threshold < known.min():
+            return "; every known row is flagged"
+        return "; no known row is flagged" if threshold >= known.max() else ""
 
     @cached_property
     def _curve(self) -> tuple[float, float]:
