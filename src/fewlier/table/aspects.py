@@ -23,8 +23,8 @@ _LEAST_SPAN = 14 * DAY
 _EARLY = 0.1
 # So few rows at either end do not say how far dates reach: one of them may be a slip.
 _RARE = 0.01
-# Rows that come within a year are ordinary, however short the time of training was.
-_LEAST_REACH = 365 * DAY
+# Rows to come are ordinary as long as a model is in use; a wrong year is mostly farther away.
+_LEAST_REACH = 20 * 365 * DAY
 # What `datetime` can write: the years 1 to 9999.
 _FIRST, _LAST = -62_135_596_800.0, 253_402_300_799.0
 
