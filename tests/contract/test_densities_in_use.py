@@ -169,7 +169,7 @@ def test_nothing_is_expected_of_a_column_that_had_no_value(name):
         quick(name, max_epochs=1, lambdas=(0,)).fit(table).explain(table.assign(weight=1.0))
     )
     (reason,) = (r for r in explanation.top(0, 6) if r.column == "weight")
-    assert reason[3:] == (None, None, None, None, 1.0)
+    assert reason[3:8] == (None, None, None, None, 1.0)
     assert str(reason).startswith("weight = 1, expected missing (100 %): ")
 
 
