@@ -67,7 +67,7 @@ class Threshold:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Threshold":
         """Read what a model file says of its calibration."""
-        n = 0 if record["guarantee"].startswith(NOTHING) else record["n_normal_scores"]
+        n = _n_vouching(record["guarantee"], record["n_normal_scores"])
         return cls(record["threshold"], record["rule"], record["n_above"], n)
 
     @property
@@ -96,6 +96,11 @@ class Threshold:
         interval = self.interval and list(self.interval)
         rates = {"expected_false_alarm_rate": self.rate, "false_alarm_interval": interval}
         return {"threshold": self.value, "rule": self.rule, **rates}
+
+
+def _n_vouching(guarantee: str, n_normals: int) -> int:
+    """Return how many held-back normals stand behind a threshold: none where none is promised."""
+    return 0 if guarantee.startswith(NOTHING) else n_normals
 
 
 def _percent(share: float) -> str:
@@ -139,7 +144,7 @@ class Calibration:
     @property
     def at(self) -> Threshold:
         """The threshold, with what is known of its false-alarm rate."""
-        n = 0 if self.guarantee.startswith(NOTHING) else len(self.normal_scores)
+        n = _n_vouching(self.guarantee, len(self.normal_scores))
         n_above = int((self.normal_scores > self.threshold).sum())
         return Threshold(self.threshold, self.rule, n_above, n)
 

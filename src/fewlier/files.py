@@ -52,12 +52,10 @@ def read_training_rows(
 ) -> tuple[pa.Table, Labels | None]:
     """Return the features and labels of a file.
 
-    Features are all columns but the label and one without a name, such as the index that pandas
-    writes. A file that is not complete may lack values that `label` names.
+    A file that is not complete may lack values that `label` names.
     """
     labels = label and FileLabels(label, file)
-    others = {"", *([label.name] if label else [])}
-    features = [name for name in file.columns if name not in others]
+    features = file.features(label and label.name)
     if not features:
         raise UserError(f"{file.name}: a table must have a column to learn from; none is left.")
     batch = file.whole()

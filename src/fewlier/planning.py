@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from fewlier.calibration import NOTHING
 from fewlier.folds import Fold, make_folds
 from fewlier.selection import Selection
 from fewlier.table import Encoded, Encoder, Kind, Schema, Table
@@ -22,7 +23,7 @@ N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
 # Of rows that repeat, each counts once; see docs/METHOD.md, "Copies".
 EXACT = "exact: the normals behind it were held back from every member, epoch and weight"
 CROSSED = "approximate: each normal behind it was scored by the fold that never saw it"
-REUSED = "none: the normals behind it also chose the epochs"
+REUSED = f"{NOTHING}: the normals behind it also chose the epochs"
 DOUBTED = "; unlabelled rows are among them, and anomalies hidden there make alarms rarer"
 
 Labels = npt.NDArray[np.int8]

@@ -12,7 +12,7 @@ from fewlier.archive import require
 from fewlier.calibration import Threshold
 from fewlier.curves import MemberCurve, curves_of
 from fewlier.shown import shown
-from fewlier.table.columns import Column, Schema, fields_of, is_finite_float
+from fewlier.table.columns import LEFT_OUT, Column, Schema, fields_of, is_finite_float
 from fewlier.table.label_column import listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 from fewlier.table.numbers import PLAIN
@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.fitting import MemberHistory
     from fewlier.model import FittedModel
 
-LEFT_OUT = "left out"
-"""Stands for the kind of a column that is not learned from."""
 _NUMBERS = ("validation", "seconds")
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")
 
@@ -268,14 +266,11 @@ def _kind(column: Column) -> str:
     """Name what a column is: its kind, how it is scored, and written, where that is special."""
     if column.date is not None:
         return f"read from dates written as {column.date.form}"
-    if column.is_constant or column.is_empty:
-        return "constant" if column.is_constant else "empty"
-    if column.hardly_varies:
-        return "nearly constant"
-    kind, coding = column.kind.value, column.coding.value
+    if column.is_constant or column.is_empty or column.hardly_varies:
+        return column.description
     written = "" if column.form == PLAIN else f", written like {column.form}"
     scored = f", scored by {column.conditional}" if column.conditional else ""
-    return (kind if kind == coding else f"{kind} as {coding}") + scored + written
+    return column.description + scored + written
 
 
 def unit_of(model: "FittedModel") -> str:

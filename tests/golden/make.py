@@ -10,23 +10,13 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from factories import visits
-
-from fewlier import AnomalyDetector
+from factories import small, visits
 
 FOLDER = Path(__file__).parent
 
 
 def main() -> None:
-    detector = AnomalyDetector(
-        hidden=(8,),
-        lambdas=(0, 10),
-        n_orderings=2,
-        n_masks=3,
-        max_epochs=3,
-        false_alarm_rate=0.2,
-        random_state=0,
-    )
+    detector = small(hidden=(8,), n_masks=3, max_epochs=3, learning_rate=0.001)
     detector.fit(visits(), np.repeat([1, 0], [6, 114])).set_threshold(contamination=0.1)
     detector.save(FOLDER / "version_1.fewlier")
     table = visits(1).head(8)

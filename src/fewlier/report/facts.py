@@ -79,7 +79,7 @@ class Facts:
     outside : dict of str to int
         Cells, by column, that training never saw the like of.
     sketches : dict of str to Sketch
-        How training normals lie in the columns that the reasons of the rows name.
+        How training normals lie in each column.
     """
 
     source: str

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from fewlier.errors import FormError, UserError
-from fewlier.table.columns import Column, Kind, Schema, as_text
+from fewlier.table.columns import LEFT_OUT, Column, Kind, Schema, as_text
 from fewlier.table.frame import Cells, Table, is_text, missing, number_text
 from fewlier.table.inference import IGNORE, IGNORED, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
@@ -16,7 +16,7 @@ from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Codes, Labels, che
 from fewlier.table.numbers import PLAIN
 from fewlier.table.reading import TableFile, naming
 
-LEFT_OUT, REFUSED = "left out", "refused"
+REFUSED = "refused"
 # Numbers and texts that people write where they have no value.
 _STAND_INS = (-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0, 999999.0)
 _STAND_IN_TEXTS = frozenset(
@@ -165,9 +165,8 @@ def check_file(
             label.check(file.columns)
     rows = file.whole().rows
     with naming(file.name):
-        others = {"", *([label.name] if label else [])}
         cells = rows[label.name].to_pylist() if label else ()
-        features = [name for name in file.columns if name not in others]
+        features = file.features(label and label.name)
         return check_table(rows.select(features), columns, label, cells)
 
 
@@ -192,16 +191,15 @@ def rough_seconds(n_rows: int, n_columns: int) -> float:
 
 def _check_labels(label: LabelColumn, cells: Sequence[object]) -> tuple[LabelCheck, Any]:
     """Return what a label column holds, and the codes of its rows if they can be read."""
-    values = label.counts(cells)
     reader = LabelReader(label)
     try:
         reader.add(cells)
         labels: Labels = reader.read()
-    except UserError as error:
-        return LabelCheck(label.name, values, {}, (), str(error)), None
+    except UserError as error:  # it may come before all cells were counted
+        return LabelCheck(label.name, label.counts(cells), {}, (), str(error)), None
     meanings = {word: int((labels.codes == code).sum()) for code, word in _MEANINGS.items()}
     remarks = (*labels.notes, *labels.doubts)
-    return LabelCheck(label.name, values, meanings, remarks), labels.codes
+    return LabelCheck(label.name, reader.counts, meanings, remarks), labels.codes
 
 
 def _check_columns(
@@ -236,7 +234,7 @@ def _described(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]
         parts = ", ".join(part.date.aspect.value for part in columns if part.date)
         return "date", f"dates written as {column.date.form}; read as {parts}", []
     if column.is_empty:
-        return "empty", "no cell has a value", ["a value here will count as odd"]
+        return column.description, "no cell has a value", ["a value here will count as odd"]
     values, unread = column.conform(cells)
     why = _why(column, values)
     if column.form != PLAIN:
@@ -245,14 +243,7 @@ def _described(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]
     if unread is not None:
         count = "counts" if unread.n == 1 else "count"
         remarks.append(f"{unread.n} in another form {count} as missing, such as {unread.text!r}")
-    return _kind(column), why, remarks
-
-
-def _kind(column: Column) -> str:
-    if column.is_constant or column.hardly_varies:
-        return "constant" if column.is_constant else "nearly constant"
-    kind, coding = column.kind.value, column.coding.value
-    return kind if kind == coding else f"{kind} as {coding}"
+    return column.description, why, remarks
 
 
 def _why(column: Column, values: Cells) -> str:

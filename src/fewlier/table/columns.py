@@ -26,6 +26,7 @@ from fewlier.table.frame import (
     infinite_error,
     is_text,
     number_text,
+    told,
 )
 from fewlier.table.numbers import PLAIN, NumberForm
 
@@ -137,6 +138,16 @@ class Column:
         """Whether training saw no value."""
         return self.coding is Kind.CATEGORY and not self.levels
 
+    @property
+    def description(self) -> str:
+        """What it is in words: its kind, and how it is scored where that is another."""
+        if self.is_constant or self.is_empty:
+            return "constant" if self.is_constant else "empty"
+        if self.hardly_varies:
+            return "nearly constant"
+        kind, coding = self.kind.value, self.coding.value
+        return kind if kind == coding else f"{kind} as {coding}"
+
     def values(self, cells: Cells) -> Floats:
         """Cells as numbers that the coding can score; NaN where missing or outside its domain.
 
@@ -242,6 +253,10 @@ class Column:
                 f"The levels of column {self.name!r} must fit {self.kind.value!r} coded as "
                 f"{self.coding.value!r}; got {list(self.levels)[:_MAX_NAMED]!r}."
             )
+
+
+LEFT_OUT = "left out"
+"""Stands for the kind of a column that is not learned from."""
 
 
 class LeftOut(NamedTuple):
@@ -449,9 +464,7 @@ def read_numbers(name: str, cells: Cells, form: NumberForm) -> tuple[Floats, Unr
 
 def listed(names: Iterable[str]) -> str:
     """Names in quotes, the first few of them."""
-    names = list(names)
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(map(repr, names[:_MAX_NAMED])) + more
+    return told(map(repr, names), _MAX_NAMED)
 
 
 def choices(wrong: str, names: Iterable[str]) -> str:

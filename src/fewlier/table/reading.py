@@ -87,12 +87,14 @@ class Batch:
             return self.rows
         columns = {name: self.rows[name] for name in self.rows.column_names}
         cells = self.table(schema).cells
+        dates: dict[str, DateForm] = {}  # several columns may be read from one
         for column in schema.columns:
             if column.date is None:
                 columns[column.name] = pa.array(cells[column.name])
             else:
-                texts = Table.of(self.rows.select([column.source])).cells[column.source]
-                columns[column.source] = _moments(column.date.form, texts)
+                dates[column.source] = column.date.form
+        for name, form in dates.items():
+            columns[name] = _moments(form, Table.of(self.rows.select([name])).cells[name])
         return pa.table(columns)
 
 
@@ -136,6 +138,13 @@ class TableFile(ABC):
                 start += rows.num_rows
             if not start:
                 raise _no_rows()
+
+    def features(self, label: str | None) -> list[str]:
+        """Name the columns to learn from: all but the label and one without a name.
+
+        Such a one is the index that pandas writes.
+        """
+        return [name for name in self.columns if name not in ("", label)]
 
     def whole(self) -> Batch:
         """Return all rows at once."""
