@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier.benchmark.few_labels import Split, cut
 from fewlier.benchmark.stacks import fit_splits
-from fewlier.model import FittedModel
+from fewlier.score.model import FittedModel
 from fewlier.table import Table
 
 MEASURES = ["auc", "average_precision", "seconds", "rows_per_second", "reason"]

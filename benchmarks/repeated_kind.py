@@ -22,7 +22,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from fewlier import AnomalyDetector
-from fewlier.conditionals.joint import Rows
+from fewlier.density.joint import Rows
 
 N_NORMALS, N_LABELS, N_TEST = 2500, 6, (2000, 100, 100)
 KINDS = ("normal", "scan", "upload")

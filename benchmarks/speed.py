@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewlier import AnomalyDetector
-from fewlier.conditionals.joint import Rows
-from fewlier.fitting import make_template
-from fewlier.parameters import read_recipe, read_schema
-from fewlier.planning import plan_with_validation
+from fewlier.density.joint import Rows
+from fewlier.fit import make_template
+from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Table
-from fewlier.training import train
+from fewlier.training.roles import plan_with_validation
+from fewlier.training.stack import train
 
 N_ROWS, N_COLUMNS, N_ANOMALIES = 2700, 21, 3
 EPOCHS = 10

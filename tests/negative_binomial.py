@@ -7,7 +7,7 @@ from typing import ClassVar, final
 import torch
 from scipy import stats
 
-from fewlier.conditionals.base import NumberConditional, soft_bound
+from fewlier.density.conditionals.base import NumberConditional, soft_bound
 from fewlier.table.columns import Kind
 
 USUAL_SIZE, LARGEST_LOG_RATIO = 5.0, 1.0

@@ -14,8 +14,8 @@ from factories import small
 from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector, FewlierWarning, UserError
-from fewlier.conditionals.categorical import Categorical
-from fewlier.conditionals.gaussian_mixture import GaussianMixture
+from fewlier.density.conditionals.categorical import Categorical
+from fewlier.density.conditionals.gaussian_mixture import GaussianMixture
 from fewlier.errors import LeftOutWarning
 
 SELECTIONS = ["average", "best"]

@@ -9,7 +9,7 @@ import pytest
 from factories import FEATURES, payments, small
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.evaluation import evaluate
+from fewlier.decision.evaluation import evaluate
 from fewlier.files import (
     ScoreReport,
     evaluate_file,

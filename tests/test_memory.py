@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from fewlier import UserError, memory
 from fewlier.memory import MOST, NEW, ROLES, Memory
-from fewlier.persistence import _memory_arrays
-from fewlier.planning import REUSED, make_plan, plan_with_validation
+from fewlier.modelfile.file import _memory_arrays
 from fewlier.table import Table, infer_schema
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.training.roles import REUSED, make_plan, plan_with_validation
 
 GUARANTEE = "none, but that of the fit"
 LABELS = st.sampled_from([ANOMALY, NORMAL, UNLABELLED])

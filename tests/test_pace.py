@@ -3,8 +3,9 @@
 import pytest
 from factories import FEATURES, payments, small
 
-from fewlier import pace, training
+from fewlier import pace
 from fewlier.pace import Pace, duration
+from fewlier.training import stack
 
 ROWS = payments(60)
 
@@ -13,7 +14,7 @@ ROWS = payments(60)
     ("max_epochs", "told"), [(1, []), (2, []), (3, [9.0]), (6, [18.0])], ids=str
 )
 def test_a_fit_is_measured_once_by_its_second_epoch(max_epochs, told, monkeypatch):
-    now, n_epochs, judge = [0.0], [0], training._Stack._judge
+    now, n_epochs, judge = [0.0], [0], stack._Stack._judge
 
     def slowly(self):
         now[0] += 3.0 if n_epochs[0] else 50.0
@@ -21,7 +22,7 @@ def test_a_fit_is_measured_once_by_its_second_epoch(max_epochs, told, monkeypatc
         return judge(self)
 
     monkeypatch.setattr(pace.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(training._Stack, "_judge", slowly)
+    monkeypatch.setattr(stack._Stack, "_judge", slowly)
     found = []
     detector = small(max_epochs=max_epochs, patience=None)
     detector.fit(ROWS[FEATURES], ROWS["fraud"], on_epoch=Pace(found.append))

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from fewlier import AnomalyDetector, FormatError
-from fewlier.calibration import Threshold
-from fewlier.curves import MAX_POINTS, MemberCurve, curves_of
+from fewlier.decision.calibration import Threshold
 from fewlier.summary import Summary, _distrust
+from fewlier.training.history import MAX_POINTS, MemberCurve, curves_of
 
 N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from factories import payments, small
 
-from fewlier import FewlierWarning, UserError, fitting, parameters, room
-from fewlier.densities import build_density
-from fewlier.densities.base import Architecture
+from fewlier import FewlierWarning, UserError, fit, room, settings
+from fewlier.density import build_density
+from fewlier.density.base import Architecture
 from fewlier.table import Encoder, Table, infer_schema
-from fewlier.training import bytes_to_train
+from fewlier.training.stack import bytes_to_train
 
 FEATURES = payments()[["amount", "visits", "city"]]
 
@@ -22,19 +22,19 @@ def never(done, total):
 
 
 def test_more_columns_than_a_model_has_room_for_are_refused(monkeypatch):
-    monkeypatch.setattr(parameters, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(settings, "MAX_COLUMNS", 2)
     with pytest.raises(UserError, match=r"at most 2 columns to learn from; got 3. Leave out"):
         small().fit(FEATURES, on_epoch=never)
 
 
 def test_a_fit_that_takes_more_memory_than_there_is_is_refused_before_it_starts(monkeypatch):
-    monkeypatch.setattr(fitting, "memory_limit", lambda: 1000)
+    monkeypatch.setattr(fit, "memory_limit", lambda: 1000)
     with pytest.raises(UserError, match=r"3 columns and . members take .* Leave out columns"):
         small().fit(FEATURES, on_epoch=never)
 
 
 def test_a_fit_that_takes_much_memory_says_so_before_it_starts(monkeypatch):
-    monkeypatch.setattr(fitting, "MUCH_MEMORY", 1000)
+    monkeypatch.setattr(fit, "MUCH_MEMORY", 1000)
     with (
         pytest.warns(FewlierWarning, match="3 columns and . members take about"),
         pytest.raises(AssertionError, match="trained 0 of"),

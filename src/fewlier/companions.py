@@ -7,14 +7,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fewlier.conditionals.joint import Rows
-from fewlier.forest import Forest
-from fewlier.model import FittedModel, feature_owner, member_terms, total_cost
-from fewlier.neighbours import Neighbours, n_rows_at_most
-from fewlier.planning import Plan
-from fewlier.sampling import IntArray
-from fewlier.selection import companions_shares
-from fewlier.trust import Distrust, is_trusted
+from fewlier.density.joint import Rows
+from fewlier.score.model import FittedModel, feature_owner, member_terms, total_cost
+from fewlier.score.neighbours import Neighbours, n_rows_at_most
+from fewlier.score.selection import companions_shares
+from fewlier.score.trees import Forest
+from fewlier.training.batches import IntArray
+from fewlier.training.roles import Plan
+from fewlier.training.unlabelled import Distrust, is_trusted
 from fewlier.unseen import out_of_fold_parts
 
 

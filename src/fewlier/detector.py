@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fewlier.calibration import Calibration
-from fewlier.drift import Drift
+from fewlier.decision.calibration import Calibration
+from fewlier.decision.drift import Drift
 from fewlier.errors import (
     LeftOutWarning,
     ParameterError,
@@ -22,32 +22,31 @@ from fewlier.errors import (
     raise_all,
     warn,
 )
-from fewlier.explanation import Explanation, explain
-from fewlier.fitting import fit_models
-from fewlier.manifest import read_manifest
+from fewlier.fit import fit_models
 from fewlier.memory import Memory
-from fewlier.model import FittedModel
-from fewlier.parameters import (
+from fewlier.modelfile.file import load_model, save_model
+from fewlier.modelfile.manifest import read_manifest
+from fewlier.modelfile.record import from_record, to_record
+from fewlier.reasons.explanation import Explanation, explain
+from fewlier.room import within_memory
+from fewlier.score.model import FittedModel
+from fewlier.settings import (
     available_device,
     ignored_columns,
     read_recipe,
     read_schema,
     read_seed,
 )
-from fewlier.persistence import load_model, save_model
-from fewlier.planning import make_plan, plan_with_validation
-from fewlier.record import from_record, to_record
-from fewlier.room import within_memory
-from fewlier.selection import Selection
 from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.frame import has_names, row_labels, told, unread_note
 from fewlier.table.inference import IGNORE, IGNORED
 from fewlier.table.labels import ANOMALY, Labels
-from fewlier.training import OnEpoch, no_news
-from fewlier.trust import Unlabelled
+from fewlier.training.roles import Selection, make_plan, plan_with_validation
+from fewlier.training.stack import OnEpoch, no_news
+from fewlier.training.unlabelled import Unlabelled
 from fewlier.unseen import out_of_fold_scores
-from fewlier.updating import update_model
+from fewlier.update import update_model
 
 Floats = npt.NDArray[np.float64]
 

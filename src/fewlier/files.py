@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fewlier.calibration import Calibration, check_share
+from fewlier.decision.calibration import Calibration, check_share
+from fewlier.decision.drift import Drift
+from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.detector import AnomalyDetector
-from fewlier.drift import Drift
 from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError, warn
-from fewlier.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
-from fewlier.explanation import Explanation, explain
-from fewlier.model import FittedModel
+from fewlier.reasons.explanation import Explanation, explain
+from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Table
 from fewlier.table.choice import RowChoice
 from fewlier.table.columns import listed
@@ -27,7 +27,7 @@ from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
 from fewlier.table.waiting import waiting
 from fewlier.table.writing import Write
-from fewlier.training import OnEpoch, no_news
+from fewlier.training.stack import OnEpoch, no_news
 
 ADDED = ("anomaly_score", "is_anomaly", "p_value", "reason")
 """Columns that `score_file` adds."""

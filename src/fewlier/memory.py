@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier.errors import UserError
-from fewlier.folds import Fold
-from fewlier.planning import Labels, Plan, mark_doubtful
-from fewlier.sampling import IntArray
 from fewlier.table import Encoded, Encoder
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
-from fewlier.trust import Unlabelled
+from fewlier.training.batches import IntArray
+from fewlier.training.folds import Fold
+from fewlier.training.roles import Labels, Plan, mark_doubtful
+from fewlier.training.unlabelled import Unlabelled
 
 ROLES = tuple(field.name for field in fields(Fold))
 """What a row may do in a fold; role i is bit i of a row's roles."""

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.archive import require
-from fewlier.calibration import Threshold
-from fewlier.curves import MemberCurve, curves_of
+from fewlier.decision.calibration import Threshold
 from fewlier.shown import shown
-from fewlier.table.columns import LEFT_OUT, Column, Schema, fields_of, is_finite_float
+from fewlier.state import fields_of, is_finite_float, require
+from fewlier.table.columns import LEFT_OUT, Column, Schema
 from fewlier.table.label_column import listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 from fewlier.table.numbers import PLAIN
+from fewlier.training.history import MemberCurve, curves_of
 
 if TYPE_CHECKING:  # so that a model file is inspected without torch
-    from fewlier.fitting import MemberHistory
-    from fewlier.model import FittedModel
+    from fewlier.score.model import FittedModel
+    from fewlier.training.history import MemberHistory
 
 _NUMBERS = ("validation", "seconds")
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.calibration import Calibration
-from fewlier.folds import one_of_each
-from fewlier.model import FittedModel
-from fewlier.planning import Plan
-from fewlier.sampling import IntArray
+from fewlier.decision.calibration import Calibration
+from fewlier.score.model import FittedModel
+from fewlier.training.batches import IntArray
+from fewlier.training.folds import one_of_each
+from fewlier.training.roles import Plan
 
 # Training rows whose scores stand for all of them, for thresholds by contamination.
 SAMPLE = 2000

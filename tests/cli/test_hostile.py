@@ -14,7 +14,7 @@ import pytest
 from factories import small
 from processes import COMMAND
 
-from fewlier.explanation import Reason
+from fewlier.reasons.explanation import Reason
 
 NAMES = [
     *("speed [km/h]", "speed [m/s]", "[/red]", ":smile:", "=cmd|' /C calc'!A0", "@sum", "+1", "-1"),

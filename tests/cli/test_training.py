@@ -12,7 +12,7 @@ from processes import plain, run
 
 from fewlier import AnomalyDetector
 from fewlier.cli.training import fit
-from fewlier.densities import DENSITIES
+from fewlier.density import DENSITIES
 
 ROWS = payments(150)
 USED = ROWS.drop(columns="id")

@@ -11,8 +11,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from fewlier.conditionals import CONDITIONALS
-from fewlier.conditionals.base import LevelConditional, NumberConditional, Traits
+from fewlier.density.conditionals import CONDITIONALS
+from fewlier.density.conditionals.base import LevelConditional, NumberConditional, Traits
 from fewlier.table import Kind
 from fewlier.table.columns import USUAL
 

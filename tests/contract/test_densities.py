@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from fewlier.conditionals.joint import Rows
-from fewlier.densities import DENSITIES, build_density
-from fewlier.densities.base import Architecture
+from fewlier.density import DENSITIES, build_density
+from fewlier.density.base import Architecture
+from fewlier.density.joint import Rows
 from fewlier.table import Encoder, Table, infer_schema
 
 each_density = pytest.mark.parametrize("name", DENSITIES)

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.densities import DENSITIES
-from fewlier.model import CHUNK
+from fewlier.density import DENSITIES
+from fewlier.score.model import CHUNK
 
 N, N_ANOMALIES = 300, 6
 LABELS = np.arange(N) < N_ANOMALIES

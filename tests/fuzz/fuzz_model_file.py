@@ -29,7 +29,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported, as in
 
 with atheris.instrument_imports(include=["fewlier", "zipfile"]):
     from fewlier import AnomalyDetector, FormatError
-    from fewlier.archive import MANIFEST, WEIGHTS
+    from fewlier.modelfile.container import MANIFEST, WEIGHTS
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.fewlier"))
 

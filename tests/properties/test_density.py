@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from fewlier.conditionals.joint import Anchors, Joint, Rows, Terms, anchors, row_terms
-from fewlier.densities import Made
-from fewlier.densities.base import Architecture, mean_over_passes
+from fewlier.density import Made
+from fewlier.density.base import Architecture, mean_over_passes
+from fewlier.density.joint import Anchors, Joint, Rows, Terms, anchors, row_terms
 from fewlier.table import Encoder, Kind, Table, infer_schema
 
 few_seeds = given(seed=st.integers(0, 2**32 - 1))

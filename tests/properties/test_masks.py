@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from fewlier.conditionals.joint import Joint, Rows
-from fewlier.densities import Made
-from fewlier.densities.base import Architecture
-from fewlier.nn import MaskedMLP, autoregressive_masks, hidden_degrees
+from fewlier.density import Made
+from fewlier.density.base import Architecture
+from fewlier.density.joint import Joint, Rows
+from fewlier.density.networks import MaskedMLP, autoregressive_masks, hidden_degrees
 from fewlier.table import Encoder, Table, infer_schema
 
 sizes = st.sampled_from([1, 2, 3, 5])

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewlier import AnomalyDetector
-from fewlier import model as scoring
-from fewlier.model import CHUNK
-from fewlier.nn import TILE
+from fewlier.density.networks import TILE
+from fewlier.score import model as scoring
+from fewlier.score.model import CHUNK
 
 N = 3 * CHUNK["cpu"] + 17
 ODD = [1e300, -1e300, -1.0, 0.5]  # far away, and outside of some domains

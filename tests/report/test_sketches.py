@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from fewlier.drift import Reference
+from fewlier.decision.drift import Reference
 from fewlier.report.sketches import BEYOND, N_BARS, sketch_columns
 from fewlier.table import Encoder, Table, infer_schema
 

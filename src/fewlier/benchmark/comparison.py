@@ -25,7 +25,7 @@ from fewlier.benchmark.peers import PEERS, require, score_with
 from fewlier.benchmark.results import LEFT_OUT, Cell
 from fewlier.benchmark.stacks import fit_splits
 from fewlier.errors import UserError
-from fewlier.parameters import available_device
+from fewlier.settings import available_device
 from fewlier.table import Table
 from fewlier.table.labels import ANOMALY
 

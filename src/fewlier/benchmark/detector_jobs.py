@@ -17,11 +17,12 @@ from fewlier.benchmark.results import Cell
 from fewlier.datasets import make_split
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import FewlierWarning
-from fewlier.fitting import MemberHistory, Recipe, fit_each_lambda, fit_models
-from fewlier.model import FittedModel
-from fewlier.parameters import read_recipe, read_schema, read_seed
-from fewlier.planning import Plan, make_plan, plan_with_validation
+from fewlier.fit import Recipe, fit_each_lambda, fit_models
+from fewlier.score.model import FittedModel
+from fewlier.settings import read_recipe, read_schema, read_seed
 from fewlier.table import Schema, Table
+from fewlier.training.history import MemberHistory
+from fewlier.training.roles import Plan, make_plan, plan_with_validation
 
 Kind = Literal["Proposed", "VAE", "fewlier"]
 """What is trained as a stack.

@@ -5,11 +5,11 @@ from typing import Any
 
 from fewlier.benchmark.few_labels import Split
 from fewlier.detector import AnomalyDetector
-from fewlier.fitting import fit_models
-from fewlier.model import FittedModel
-from fewlier.parameters import read_recipe, read_schema
-from fewlier.planning import Plan, make_plan
+from fewlier.fit import fit_models
+from fewlier.score.model import FittedModel
+from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Schema, Table
+from fewlier.training.roles import Plan, make_plan
 
 
 def fit_splits(

@@ -1,4 +1,8 @@
-"""The command line: parse, one call, print."""
+"""The command line: parse, one call, print.
+
+Read in this order: flags, options, streams, screen, check, comparison, data, demo, inspection,
+labelled, report, reproduction, training, scoring, app.
+"""
 
 from typing import NoReturn
 

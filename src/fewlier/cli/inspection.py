@@ -19,9 +19,9 @@ def register(app: typer.Typer) -> None:
 
 def inspect(model: ModelFile, as_json: AsJson = False) -> None:
     """Say what a model file holds: columns, labels, threshold, versions."""
-    from fewlier.archive import opened
-    from fewlier.calibration import Threshold
-    from fewlier.manifest import manifest_of
+    from fewlier.decision.calibration import Threshold
+    from fewlier.modelfile.container import opened
+    from fewlier.modelfile.manifest import manifest_of
     from fewlier.summary import Summary
 
     with opened(model) as archive:
@@ -55,7 +55,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
 
 def _memory(manifest: dict[str, Any]) -> dict[str, int]:
     """Return how many training rows the file keeps, and how large they are."""
-    from fewlier.manifest import bytes_of, memory_layout
+    from fewlier.modelfile.manifest import bytes_of, memory_layout
     from fewlier.table import Encoder
 
     n_rows = manifest["memory"]["n_rows"] if manifest["memory"] else 0
@@ -65,7 +65,7 @@ def _memory(manifest: dict[str, Any]) -> dict[str, int]:
 
 def _neighbours(manifest: dict[str, Any]) -> dict[str, int]:
     """Return how many training rows the file keeps to compare rows with, and how large they are."""
-    from fewlier.manifest import bytes_of, neighbours_layout
+    from fewlier.modelfile.manifest import bytes_of, neighbours_layout
     from fewlier.table import Encoder
 
     record = manifest["neighbours"] or {"n_normals": 0, "n_anomalies": 0}
@@ -88,7 +88,7 @@ def _print(facts: dict[str, Any], summary: str) -> None:
     from rich import box
     from rich.table import Table as Grid
 
-    from fewlier.calibration import meaning
+    from fewlier.decision.calibration import meaning
 
     versions, density, near = facts["versions"], facts["density"], facts["neighbours"]
     echo(

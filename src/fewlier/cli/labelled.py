@@ -25,7 +25,7 @@ from fewlier.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fewlier.evaluation import Evaluation, KindEvaluation
+    from fewlier.decision.evaluation import Evaluation, KindEvaluation
 
 # Kinds that a terminal shows, and characters of their names.
 _MAX_KINDS, _MAX_NAME = 40, 40

@@ -1,4 +1,7 @@
-"""The paper's 16 tables: catalogue, download, cache, splits. Nothing here needs torch."""
+"""The paper's 16 tables: catalogue, download, cache, splits. Nothing here needs torch.
+
+Read in this order: arff, catalogue, splits, download, store.
+"""
 
 from fewlier.datasets.catalogue import Entry, Variant, list_datasets
 from fewlier.datasets.splits import (

@@ -1,4 +1,7 @@
-"""Figures in scikit-learn's Display style: data as attributes, drawn by `plot`."""
+"""Figures in scikit-learn's Display style: data as attributes, drawn by `plot`.
+
+Read in this order: base, curves, lambdas, pvalues, reasons, scores.
+"""
 
 from fewlier.plot.curves import CurveDisplay
 from fewlier.plot.lambdas import LambdaDisplay

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
-from fewlier.curves import MemberCurve
 from fewlier.plot.base import axes_or_new
+from fewlier.training.history import MemberCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fewlier.detector import AnomalyDetector
-    from fewlier.explanation import Explanation
+    from fewlier.reasons.explanation import Explanation
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fewlier.calibration import Calibration
+from fewlier.decision.calibration import Calibration
+from fewlier.decision.drift import Drift
+from fewlier.decision.evaluation import KindEvaluation, evaluate_kinds
 from fewlier.detector import AnomalyDetector
-from fewlier.drift import Drift
-from fewlier.evaluation import KindEvaluation, evaluate_kinds
-from fewlier.explanation import Explanation, Reason, explain
 from fewlier.files import N_REASONS, VISIBLE, FileLabels, OnBatch, Tally, scored_batches
+from fewlier.reasons.explanation import Explanation, Reason, explain
 from fewlier.report.sketches import Sketch, sketch_columns
 from fewlier.summary import Summary
 from fewlier.table.label_column import LabelColumn

@@ -9,7 +9,7 @@ from typing import Any
 
 from fewlier import __version__
 from fewlier.atomic import PathLike
-from fewlier.drift import Change, Drift
+from fewlier.decision.drift import Change, Drift
 from fewlier.errors import UserError
 from fewlier.report.facts import Facts, RowFacts
 from fewlier.report.figures import (

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.drift import Reference
+from fewlier.decision.drift import Reference
 from fewlier.table import Column, Encoder, Kind
 from fewlier.table.encode import LOGGED
 

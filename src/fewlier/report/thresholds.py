@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlier.calibration import false_alarm_interval
+from fewlier.decision.calibration import false_alarm_interval
 from fewlier.report.facts import Facts
 from fewlier.table.labels import ANOMALY, NORMAL
 

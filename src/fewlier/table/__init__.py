@@ -1,4 +1,8 @@
-"""Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch."""
+"""Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
+
+Read in this order: frame, dates, numbers, aspects, columns, labels, label_column, text,
+unpacking, reading, recognition, inference, encode, choice, waiting, writing, check.
+"""
 
 from fewlier.table.columns import CODINGS, Column, Kind, Schema
 from fewlier.table.encode import MAX_LEVELS, ColumnStats, Encoded, Encoder

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlier.errors import CellError, FormatError, UserError
+from fewlier.state import fields_of, is_finite_float
 from fewlier.table.aspects import Aspect, DatePart
 from fewlier.table.dates import Moments, iso_form
 from fewlier.table.frame import (
@@ -120,7 +121,7 @@ class Column:
 
     @property
     def scored_by(self) -> str:
-        """Name of the distribution that scores it, in `fewlier.conditionals.CONDITIONALS`."""
+        """Name of the distribution that scores it, in `density.conditionals.CONDITIONALS`."""
         return self.conditional or USUAL[self.coding]
 
     @property
@@ -371,20 +372,6 @@ class Schema:
         if len(set(schema.names)) < len(schema.names) or len(set(schema.given)) < len(schema.given):
             raise FormatError("The columns of a schema must have different names; got one twice.")
         return schema
-
-
-def fields_of(record: object, what: str, names: Iterable[str]) -> list[Any]:
-    """Values of a JSON object that must have exactly the fields `names`, in that order."""
-    names = list(names)
-    if not isinstance(record, dict) or set(record) != set(names):
-        found = sorted(map(str, record)) if isinstance(record, dict) else type(record).__name__
-        raise FormatError(f"{what} must be a record of {names}; got {found}.")
-    return [record[name] for name in names]
-
-
-def is_finite_float(value: object) -> bool:
-    """Whether a JSON value is a float, which is never written without a point, and finite."""
-    return isinstance(value, float) and math.isfinite(value)
 
 
 def outside_domain(coding: Kind, numbers: Cells) -> dict[str, Bools]:

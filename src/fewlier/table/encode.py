@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier.errors import FormatError
-from fewlier.table.columns import MAX_COUNT, Column, Kind, Schema, fields_of, is_finite_float
+from fewlier.state import fields_of, is_finite_float
+from fewlier.table.columns import MAX_COUNT, Column, Kind, Schema
 from fewlier.table.frame import Bools, Cells, Floats, Table, missing
 
 MAX_LEVELS = 64

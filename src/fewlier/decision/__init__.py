@@ -1,0 +1,4 @@
+"""What a score means: thresholds, p-values, drift, evaluation. No torch.
+
+Read in this order: calibration, drift, evaluation.
+"""

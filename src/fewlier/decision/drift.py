@@ -1,0 +1,290 @@
+"""Whether rows as a whole still look like the training normals: two-sample tests of the columns."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from fewlier.shown import shown
+from fewlier.state import Json, require
+from fewlier.table import Encoded, Encoder, Kind
+
+LEVEL = 0.01
+"""Chance that rows of the training normals' own distribution are said to have drifted at all."""
+LEAST_DISTANCE = 0.1
+"""A smaller change is none, however certain: a file may be huge, and hold some anomalies."""
+MAX_EDGES = 64
+"""Edges between the bins in which the normals of a numeric column are counted."""
+MAX_NAMED = 6
+"""Changes that a sentence names; a table may have thousands of columns."""
+# Normals that stand for all: differences of a tenth are told from far fewer.
+MAX_ROWS = 20_000
+# Levels that are expected less often in either sample are taken together.
+_LEAST_EXPECTED = 5
+_N_EXTRA = 2  # cells outside the domain, and missing ones
+
+Ints = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """How often the training normals fall into the bins of each column.
+
+    A numeric column has the bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf) of its targets, one with
+    levels a bin per code; each has two more, for cells outside its domain and for missing ones.
+
+    Parameters
+    ----------
+    edges : tuple of arrays of float32 (k,)
+        The edges of each column, none where it has levels.
+    counts : tuple of arrays of int64
+        Normals by bin, for each column.
+    """
+
+    edges: tuple[npt.NDArray[np.float32], ...]
+    counts: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, encoder: Encoder, normals: Encoded) -> "Reference":
+        """Choose bins that hold about as many normals each, and count."""
+        edges = []
+        for d, column in enumerate(encoder.schema.columns):
+            values = normals.targets[normals.observed[:, d] & ~normals.outside[:, d], d]
+            has_levels = column.coding in (Kind.BINARY, Kind.CATEGORY)
+            edges.append(_edges(values[:0] if has_levels else values))
+        empty = cls(tuple(edges), tuple(np.zeros(n, np.int64) for n in _n_bins(encoder, edges)))
+        return cls(empty.edges, empty.count(normals))
+
+    def count(self, rows: Encoded) -> tuple[Ints, ...]:
+        """Count rows by bin, for each column."""
+        return tuple(
+            self._count_column(rows, d, len(counts)) for d, counts in enumerate(self.counts)
+        )
+
+    @property
+    def sizes(self) -> Json:
+        """How many edges and bins each column has, as JSON values."""
+        edges, counts = ([len(part) for part in parts] for parts in (self.edges, self.counts))
+        return {"n_edges": edges, "n_bins": counts}
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The edges, if there are any, and counts of all columns, by their name in a model file."""
+        edges = np.concatenate(self.edges)
+        named: dict[str, npt.NDArray[Any]] = {"reference.counts": np.concatenate(self.counts)}
+        return named | ({"reference.edges": edges} if len(edges) else {})
+
+    @classmethod
+    def read(
+        cls, sizes: Json, arrays: Mapping[str, npt.NDArray[Any]], encoder: Encoder
+    ) -> "Reference":
+        """Inverse of `sizes` and `arrays`; raises `FormatError` for what cannot be counted."""
+        flat = arrays.get("reference.edges", np.empty(0, np.float32)).copy()
+        edges = np.split(flat, np.cumsum(sizes["n_edges"])[:-1])
+        require(sizes["n_bins"] == _n_bins(encoder, edges), "its reference fits other columns.")
+        counts = np.split(arrays["reference.counts"].copy(), np.cumsum(sizes["n_bins"])[:-1])
+        is_sorted = all((part[1:] > part[:-1]).all() for part in edges)
+        require(is_sorted, "the edges of its reference are not sorted.")
+        require(all((part >= 0).all() for part in counts), "its reference has negative counts.")
+        # As numbers of any size: those of a file may overflow.
+        totals = {sum(map(int, part)) for part in counts}
+        is_total = len(totals) == 1 and max(totals) <= MAX_ROWS
+        require(is_total, f"its reference does not count the same rows, at most {MAX_ROWS}.")
+        return cls(tuple(edges), tuple(counts))
+
+    def _count_column(self, rows: Encoded, d: int, n: int) -> Ints:
+        targets = np.where(rows.outside[:, d], 0, rows.targets[:, d])
+        edges, missing = self.edges[d], n - 1
+        bins = np.searchsorted(edges, targets) if len(edges) else targets.astype(np.int64)
+        bins = np.clip(bins, 0, missing - 2)  # a column that never had a value has one bin for all
+        bins = np.where(rows.outside[:, d], missing - 1, bins)
+        return np.bincount(np.where(rows.observed[:, d], bins, missing), minlength=n)
+
+
+def _n_bins(encoder: Encoder, edges: Sequence[npt.NDArray[np.float32]]) -> list[int]:
+    """Count the bins of each column."""
+    codes = [
+        2 if column.coding is Kind.BINARY else int(n)
+        for column, n in zip(encoder.schema.columns, encoder.n_levels, strict=True)
+    ]
+    # A column with levels has no edges.
+    return [_N_EXTRA + (n or 1) + len(part) for n, part in zip(codes, edges, strict=True)]
+
+
+def _edges(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return values between which about as many lie; all values, where they are few."""
+    if not len(values):
+        return values
+    shares = np.arange(1, MAX_EDGES + 1) / MAX_EDGES
+    return np.unique(np.quantile(values, shares, method="inverted_cdf"))
+
+
+class Change(NamedTuple):
+    """How far one thing is from the training normals.
+
+    `what` are the "values" of a column that has some, how often it is "missing", or, without a
+    column, the "scores". `distance` is the largest difference in share: Kolmogorov and Smirnov's
+    statistic of numbers, and of scores as far as they are higher; the total variation of levels.
+    `p_value` is corrected for all tests.
+    """
+
+    column: str | None
+    what: Literal["values", "missing", "scores"]
+    distance: float
+    p_value: float
+
+    @property
+    def is_drift(self) -> bool:
+        """Whether it is both certain and large."""
+        return self.p_value <= LEVEL and self.distance >= LEAST_DISTANCE
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        where = f" of {shown(self.column)}" if self.column is not None else ""
+        gaps = "gaps" if self.what == "missing" else self.what
+        return f"{gaps}{where} ({self.distance:.2f})"
+
+
+@final
+@dataclass(frozen=True)
+class Drift:
+    """How a batch of rows differs from the training normals; `str()` says it in a sentence.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the batch.
+    changes : tuple of Change
+        One for the scores, and two for each column.
+    """
+
+    n_rows: int
+    changes: tuple[Change, ...]
+
+    @property
+    def found(self) -> tuple[Change, ...]:
+        """The changes that count, the largest first."""
+        drifted = (change for change in self.changes if change.is_drift)
+        return tuple(sorted(drifted, key=lambda change: -change.distance))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that have drifted, the farthest first."""
+        return tuple(dict.fromkeys(c.column for c in self.found if c.column is not None))
+
+    def __str__(self) -> str:
+        """Return what has changed, with distances."""
+        if not self.found:
+            return f"{self.n_rows} rows look like the training normals."
+        named, n_more = map(str, self.found[:MAX_NAMED]), len(self.found) - MAX_NAMED
+        more = f" and {n_more} more" if n_more > 0 else ""
+        return (
+            f"{self.n_rows} rows no longer look like the training normals: "
+            f"{', '.join(named)}{more}. Check the data, or fit again."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "drifted": bool(self.found),
+            "columns": list(self.columns),
+            "level": LEVEL,
+            "least_distance": LEAST_DISTANCE,
+            "changes": [c._asdict() | {"is_drift": c.is_drift} for c in self.changes],
+        }
+
+
+def compare(
+    names: Sequence[str],
+    normals: tuple[Ints, Sequence[Ints]],
+    rows: tuple[Ints, Sequence[Ints]],
+    reference: Reference,
+) -> Drift:
+    """Test whether rows come from where the training normals came from.
+
+    Numbers by Kolmogorov and Smirnov's test, at the edges of the bins and thus never too strict;
+    scores by its one-sided form, since only higher ones are odd (those of rows like some that
+    trained are lower than a held-back row's); levels by the likelihood-ratio test of homogeneity,
+    rare levels taken together; gaps by Fisher's exact test. p-values are corrected by Holm's (1979)
+    method: the chance of any false alarm is `LEVEL`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the columns.
+    normals, rows : pairs of counts
+        Scores by rank (see `Calibration.counts`), and cells by bin (see `Reference.count`).
+    reference : Reference
+        Where the bins are.
+    """
+    found: list[tuple[str | None, Any, float, float]]
+    found = [(None, "scores", *_risen(normals[0], rows[0]))]
+    for name, edges, old, new in zip(names, reference.edges, normals[1], rows[1], strict=True):
+        test = _kolmogorov_smirnov if len(edges) else _levels
+        found.append((name, "values", *test(old[:-1], new[:-1])))
+        found.append((name, "missing", *_gaps(old, new)))
+    corrected = _holm(np.array([p for *_, p in found]))
+    changes = (Change(*one[:3], p) for one, p in zip(found, corrected.tolist(), strict=True))
+    return Drift(int(rows[0].sum()), tuple(changes))
+
+
+def _risen(old: Ints, new: Ints) -> tuple[float, float]:
+    """Test whether new counts lie in higher bins than old ones."""
+    n, m = int(old.sum()), int(new.sum())
+    if not n or not m:
+        return 0.0, 1.0
+    distance = float((np.cumsum(old) / n - np.cumsum(new) / m).max(initial=0))
+    return distance, math.exp(-2 * distance**2 * n * m / (n + m))
+
+
+def _kolmogorov_smirnov(old: Ints, new: Ints) -> tuple[float, float]:
+    n, m = int(old.sum()), int(new.sum())
+    if not n or not m:
+        return 0.0, 1.0
+    # The last bin is the rest: both have reached 1 there.
+    distance = float(np.abs(np.cumsum(old)[:-1] / n - np.cumsum(new)[:-1] / m).max(initial=0))
+    return distance, float(stats.kstwobign.sf(distance * np.sqrt(n * m / (n + m))))
+
+
+def _levels(old: Ints, new: Ints) -> tuple[float, float]:
+    n, m = int(old.sum()), int(new.sum())
+    if not n or not m:
+        return 0.0, 1.0
+    distance = float(np.abs(old / n - new / m).sum() / 2)
+    table = np.array(list(_common(np.stack([old, new], 1), min(n, m) / (n + m)))).T
+    if table.shape[1] < 2:
+        return distance, 1.0
+    return distance, float(stats.chi2_contingency(table, False, "log-likelihood").pvalue)
+
+
+def _common(levels: Ints, share: float) -> Iterator[Ints]:
+    """Yield the counts of levels, those of rare ones together, until they are not rare."""
+    rest = np.zeros(2, np.int64)
+    for pair in levels[np.argsort(levels.sum(1), kind="stable")]:
+        rest = rest + pair
+        if rest.sum() * share >= _LEAST_EXPECTED:
+            yield rest
+            rest = np.zeros(2, np.int64)
+    if rest.any():  # only where all are rare: the commonest comes last
+        yield rest
+
+
+def _gaps(old: Ints, new: Ints) -> tuple[float, float]:
+    table = [[int(counts[-1]), int(counts[:-1].sum())] for counts in (old, new)]
+    shares = [gaps / (gaps + others) if gaps + others else 0.0 for gaps, others in table]
+    if not any(gaps for gaps, _ in table):
+        return 0.0, 1.0
+    return abs(shares[0] - shares[1]), float(stats.fisher_exact(table).pvalue)
+
+
+def _holm(p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    order = np.argsort(p, kind="stable")
+    factors = np.arange(len(p), 0, -1)
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1)
+    return corrected

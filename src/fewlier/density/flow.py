@@ -1,0 +1,328 @@
+"""Normalizing flow: splines or affine maps from zuko on real columns, conditionals on the others.
+
+zuko is an optional package (``pip install 'fewlier[flow]'``), imported when a flow is built.
+"""
+
+import math
+from typing import Any, ClassVar, cast, final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fewlier.density.base import Architecture, Density, Size
+from fewlier.density.conditionals.gaussian_mixture import GaussianMixture
+from fewlier.density.joint import SHARES, Cells, Joint, Outlook, Rows, Terms
+from fewlier.density.networks import (
+    MaskedMLP,
+    autoregressive_masks,
+    check_degrees,
+    check_orderings,
+    hidden_degrees,
+)
+from fewlier.errors import ParameterError
+from fewlier.table import Encoder, Kind
+from fewlier.table.columns import USUAL
+
+# The splines live on [-5, 5] and leave what is beyond as it is. The range of the training values
+# is mapped to [-3, 3], about as wide as a standard normal, and leaves room on either side.
+HALF_RANGE, SPLINE_BOUND = 3.0, 5.0
+N_BINS = 8
+# All transformations together may stretch a column about this much, so that it is at most as sharp
+# as a mixture's narrowest Gaussian: repeated values would otherwise reach any likelihood.
+LARGEST_STRETCH = 150.0
+_N_PARAMETERS = {"nsf": 3 * N_BINS - 1, "maf": 2}
+
+
+@final
+class Flow(Density):
+    r"""p(x) = p(m_R) p(x_R | m_R) prod_d p(m_d, x_d | x_R, m_R, earlier others).
+
+    R are the columns that a mixture of Gaussians scores in other densities, m which cells are
+    missing. p(x_R | m_R) is a flow: x_R is mapped to z by `n_transforms` transformations, each
+    z_j = f(x_j; parameters from the columns before j in an ordering, and m_R), and
+
+        log p(x_R | m_R) = sum_j log N(z_j | 0, 1) + log dz_j / dx_j,
+
+    the derivative being the product of those of column j in each transformation. Missing columns
+    are held at the centre of their range throughout, so that this is a density of the observed
+    ones. All other columns, and m, have the conditionals of MADE under one ordering: a flow has no
+    density at points that carry mass of their own.
+    """
+
+    default_hidden: ClassVar[tuple[int, ...]] = (100,)
+    max_components: ClassVar[int | None] = 1  # no column is a mixture
+    is_probabilistic: ClassVar[bool] = True
+    unit: ClassVar[str] = "nats"
+    remainder: ClassVar[str] = "(none)"
+    meaning: ClassVar[str] = (
+        "A real column contributes how far out its latent coordinate lies, less how much the flow "
+        "stretches it; any other column what its value costs, given the real columns and those "
+        "before it; each beyond what it is for normal rows. They add up without a remainder."
+    )
+
+    real: Int[Tensor, " r"]
+    gappy: Int[Tensor, " c"]
+
+    def __init__(
+        self,
+        joint: Joint,
+        input_owner: Int[Tensor, " i"],
+        architecture: Architecture,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__(joint, input_owner, architecture, generator)
+        self.n_passes, self.n_noise = 1, 0
+        groups = [g.columns for g in joint.groups if isinstance(g.conditional, GaussianMixture)]
+        real = torch.cat([*groups, torch.empty(0, dtype=torch.int64)])
+        gappy = real[torch.isin(real, joint.mixed)]
+        self.register_buffer("real", real, persistent=False)
+        self.register_buffer("gappy", gappy, persistent=False)
+        self.flow = _RealFlow(len(real), len(gappy), architecture, generator)
+        self.others = _Others(joint, input_owner, real, architecture, generator)
+
+    @classmethod
+    def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
+        """Count the weights and orderings of the real columns' networks."""
+        n_real = sum(column.scored_by == USUAL[Kind.REAL] for column in encoder.schema.columns)
+        if not n_real:  # no transformation is built
+            n_others = MaskedMLP.n_weights([encoder.n_inputs, *sizes.hidden, n_outputs])
+            return Size(n_others, sum(sizes.hidden))
+        widths = [n_real, *sizes.hidden, n_real * _N_PARAMETERS[sizes.flow]]
+        n_drawn = n_real + sum(sizes.hidden)
+        n_weights = sizes.n_transforms * MaskedMLP.n_weights(widths)
+        return Size(n_weights, sizes.n_transforms * n_drawn)
+
+    def check_structure(self) -> None:
+        """Refuse orderings and degrees that would let a column see itself, or beyond the last."""
+        self.flow.check_structure()
+        self.others.check_structure()
+
+    def reset(self, generator: torch.Generator) -> None:
+        """Draw the weights anew; the flow starts near the identity."""
+        self.flow.reset(generator)
+        self.others.reset(generator)
+
+    def phi(self, rows: Rows, index: int) -> Float[Tensor, "*n p"]:  # noqa: ARG002 - one pass
+        """Return the parameters of all columns but the real ones, which have none."""
+        phi: Tensor = self.others(rows.inputs)
+        return phi
+
+    def terms(self, rows: Rows, index: int) -> Terms:
+        """Return the cells' terms: real columns by the flow, the others by their conditionals."""
+        terms = super().terms(rows, index)
+        if not len(self.real):
+            return terms
+        value = self.flow(*self._real_cells(rows)) - self.joint.log_scale[self.real]
+        return terms._replace(value=terms.value.index_copy(-1, self.real, value))
+
+    def outlook(self, rows: Rows, index: int, cells: Cells) -> Outlook:
+        """Return what was expected; of a real column, given the transformations at its row."""
+        outlook = super().outlook(rows, index, cells)
+        lines = torch.isin(cells.columns, self.real.cpu()).nonzero().squeeze(-1)
+        if len(lines):
+            place = torch.searchsorted(self.real.cpu(), cells.columns[lines])
+            found = self.flow.quantiles(*self._real_cells(rows)).cpu().double()
+            outlook.quantiles[lines] = found[:, cells.rows[lines], place].T
+        return outlook
+
+    def _real_cells(
+        self, rows: Rows
+    ) -> tuple[Float[Tensor, "*n r"], Bool[Tensor, "*n r"], Float[Tensor, "*n c"]]:
+        """Return targets of the real columns, which are observed, and which are missing."""
+        missing = ~rows.observed[..., self.gappy]
+        real = rows.targets[..., self.real], rows.observed[..., self.real]
+        return *real, missing.to(rows.targets)
+
+
+@final
+class _RealFlow(nn.Module):
+    """log density of r columns, given which of c of them are missing; see `Flow`.
+
+    Transformations take a random ordering of the columns and its reverse in turn, so that each
+    column may depend on all others.
+    """
+
+    positions: Int[Tensor, "*m t r"]
+
+    def __init__(
+        self, n_columns: int, n_gappy: int, sizes: Architecture, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        _zuko()  # say what is missing before anything is trained
+        n_transforms = sizes.n_transforms if n_columns else 0
+        self.kind, self.n_gappy, self.n_hidden = sizes.flow, n_gappy, len(sizes.hidden)
+        self.slope = LARGEST_STRETCH ** (-1 / sizes.n_transforms)
+        widths = [n_columns + n_gappy, *sizes.hidden, n_columns * _N_PARAMETERS[sizes.flow]]
+        self.networks = nn.ModuleList(MaskedMLP(widths) for _ in range(n_transforms))
+        order = torch.randperm(n_columns, generator=generator)
+        orders = [order, n_columns - 1 - order]
+        positions = [orders[t % 2] for t in range(n_transforms)]
+        # Stacked with one more, and parted from it: without columns there is no transformation.
+        self.register_buffer("positions", torch.stack([order, *positions])[1:])
+        for layer, width in enumerate(sizes.hidden):
+            draws = [hidden_degrees(self.n_steps, width, generator) for _ in self.networks]
+            empty = torch.empty(0, width, dtype=torch.int64)
+            self.register_buffer(f"degrees_{layer}", torch.stack(draws) if draws else empty)
+
+    @property
+    def n_steps(self) -> int:
+        """Positions in the ordering that networks read: one for the gaps comes before all."""
+        return self.positions.shape[-1] + bool(self.n_gappy)
+
+    def check_structure(self) -> None:
+        """Refuse orderings and degrees that cannot have been drawn."""
+        check_orderings(self.positions)
+        check_degrees(self, self.n_steps)
+
+    def reset(self, generator: torch.Generator) -> None:
+        """Draw the weights anew: outputs near 0 make a transformation near the identity."""
+        for network in self.networks:
+            mlp = cast("MaskedMLP", network)  # a ModuleList forgets what it holds
+            mlp.reset(torch.zeros_like(mlp.biases[-1]), generator)
+
+    def masks(self, t: int) -> list[Bool[Tensor, "*_ _ _"]]:
+        """Return the masks of the network of transformation t, one per layer."""
+        position = self.positions[..., t, :] + bool(self.n_gappy)
+        draws = [self.get_buffer(f"degrees_{layer}") for layer in range(self.n_hidden)]
+        return autoregressive_masks(
+            functional.pad(position, (0, self.n_gappy)),
+            [degrees[..., t, :] for degrees in draws],
+            position.repeat_interleave(_N_PARAMETERS[self.kind], -1),
+        )
+
+    def forward(
+        self,
+        x: Float[Tensor, "*n r"],
+        observed: Bool[Tensor, "*n r"],
+        gaps: Float[Tensor, "*n c"],
+    ) -> Float[Tensor, "*n r"]:
+        """Return each column's share of the log density of targets x, whose sum it is."""
+        z, total = 2 * HALF_RANGE * (x - 0.5), math.log(2 * HALF_RANGE)
+        for t in range(len(self.networks)):
+            # A missing column stays at the centre: moved along with the others, it would tell a
+            # later transformation of columns that it must not see.
+            z = torch.where(observed, z, 0)
+            z, log_slope = self._transformation(t, z, gaps).call_and_ladj(z)
+            total = total + log_slope
+        return total - 0.5 * (z * z) - 0.5 * math.log(2 * math.pi)
+
+    def quantiles(
+        self,
+        x: Float[Tensor, "n r"],
+        observed: Bool[Tensor, "n r"],
+        gaps: Float[Tensor, "n c"],
+    ) -> Float[Tensor, "q n r"]:
+        """Return the targets at `SHARES` of each column, its transformations being as they are.
+
+        They are the way back from the quantiles of the standard normal.
+        """
+        z, transformations = 2 * HALF_RANGE * (x - 0.5), []
+        for t in range(len(self.networks)):
+            z = torch.where(observed, z, 0)
+            transformations.append(self._transformation(t, z, gaps))
+            z = transformations[-1](z)
+        ends: Tensor = torch.special.ndtri(z.new_tensor(SHARES))[:, None, None].expand(-1, *z.shape)
+        for transformation in reversed(transformations):
+            ends = transformation.inv(ends)
+        return ends / (2 * HALF_RANGE) + 0.5
+
+    def _transformation(self, t: int, z: Float[Tensor, "*n r"], gaps: Float[Tensor, "*n c"]) -> Any:  # noqa: ANN401 - zuko has no types
+        """Return transformation t of every column, given the columns before it."""
+        seen = torch.cat([z.clamp(-SPLINE_BOUND, SPLINE_BOUND), gaps], -1)
+        phi = self.networks[t](seen, self.masks(t)).unflatten(-1, (z.shape[-1], -1))
+        return _transform(self.kind, phi, self.slope)
+
+
+@final
+class _Others(nn.Module):
+    """The parameters of all columns but the real ones, and of what is missing; see `Flow`.
+
+    Steps of the ordering: whether each real column is missing, the values of all real columns at
+    once, then the other columns one by one; each in the order of the table.
+    """
+
+    kept: Int[Tensor, " k"]
+    input_steps: Int[Tensor, " i"]
+    output_steps: Int[Tensor, " k"]
+
+    def __init__(
+        self,
+        joint: Joint,
+        input_owner: Int[Tensor, " i"],
+        real: Int[Tensor, " r"],
+        sizes: Architecture,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.n_parameters = len(joint.owner)
+        is_value = torch.arange(self.n_parameters) < self.n_parameters - joint.blocks[-1]
+        kept = (~(is_value & torch.isin(joint.owner, real))).nonzero().squeeze(-1)
+        self.initial = joint.initial()[kept]
+        self.n_steps, input_steps, output_steps = _steps(input_owner, joint.owner[kept], real)
+        for name, value in (("kept", kept), ("input_steps", input_steps)):
+            self.register_buffer(name, value, persistent=False)
+        self.register_buffer("output_steps", output_steps, persistent=False)
+        widths = [len(input_owner), *sizes.hidden, len(kept)] if len(kept) else [0]
+        self.network = MaskedMLP(widths)
+        for layer, width in enumerate(widths[1:-1]):
+            self.register_buffer(f"degrees_{layer}", hidden_degrees(self.n_steps, width, generator))
+
+    def check_structure(self) -> None:
+        """Refuse degrees that cannot have been drawn."""
+        check_degrees(self, self.n_steps)
+
+    def reset(self, generator: torch.Generator) -> None:
+        """Draw the weights anew."""
+        if len(self.kept):
+            self.network.reset(self.initial, generator)
+
+    def forward(self, inputs: Float[Tensor, "*n i"]) -> Float[Tensor, "*n p"]:
+        """Return the parameters of all conditionals, 0 for those of real columns."""
+        phi = inputs.new_zeros(*inputs.shape[:-1], self.n_parameters)
+        if not len(self.kept):
+            return phi
+        layers = range(len(self.network.weights) - 1)
+        degrees = [self.get_buffer(f"degrees_{layer}") for layer in layers]
+        masks = autoregressive_masks(self.input_steps, degrees, self.output_steps)
+        return phi.index_copy(-1, self.kept, self.network(inputs, masks))
+
+
+def _steps(
+    input_owner: Int[Tensor, " i"], output_owner: Int[Tensor, " k"], real: Int[Tensor, " r"]
+) -> tuple[int, Int[Tensor, " i"], Int[Tensor, " k"]]:
+    """Return how many steps the ordering has, and those of the inputs and outputs."""
+    n = 1 + int(input_owner.max())
+    is_real = torch.isin(torch.arange(n), real)
+    gap = torch.arange(n)
+    value = torch.where(is_real, n, n + 1 + gap)
+    first = torch.full((n,), len(input_owner)).scatter_reduce(
+        0, input_owner, torch.arange(len(input_owner)), "amin"
+    )
+    # A real column has one input for its value, and after it one that says whether it is missing.
+    is_gap = is_real[input_owner] & (torch.arange(len(input_owner)) > first[input_owner])
+    inputs = torch.where(is_gap, gap[input_owner], value[input_owner])
+    outputs = torch.where(is_real, gap, value)[output_owner]
+    steps, dense = torch.cat([inputs, outputs]).unique(return_inverse=True)
+    return len(steps), dense[: len(inputs)], dense[len(inputs) :]
+
+
+def _zuko() -> Any:  # noqa: ANN401 - an optional package without types
+    try:
+        from zuko import transforms
+    except ImportError as error:
+        raise ParameterError(
+            "density='flow' must have the package zuko; it is not installed. "
+            "Run: pip install 'fewlier[flow]'"
+        ) from error
+    return transforms
+
+
+def _transform(kind: str, phi: Float[Tensor, "*n r p"], slope: float) -> Any:  # noqa: ANN401
+    """Return the transformation of each column that its parameters say."""
+    transforms = _zuko()
+    if kind == "maf":
+        return transforms.MonotonicAffineTransform(*phi.unbind(-1), slope=slope)
+    parts = phi.split((N_BINS, N_BINS, N_BINS - 1), -1)
+    return transforms.MonotonicRQSTransform(*parts, bound=SPLINE_BOUND, slope=slope)

@@ -1,0 +1,294 @@
+"""The conditionals of all columns together, with missing cells and cells outside the domain."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from fewlier.density.conditionals import CONDITIONALS
+from fewlier.density.conditionals.base import (
+    Conditional,
+    LevelConditional,
+    NumberConditional,
+    Traits,
+)
+from fewlier.density.conditionals.bernoulli import Bernoulli
+from fewlier.table.encode import Encoded, Encoder
+
+SHARES = (0.05, 0.5, 0.95)
+"""Quantiles that say what was expected: a median, and the ends of a range of 90 %."""
+
+
+class Rows(NamedTuple):
+    """n encoded rows as tensors: what networks read and conditionals score.
+
+    In training, rows may come with `noise`: standard normals for densities that draw samples.
+    """
+
+    inputs: Float[Tensor, "*n i"]
+    targets: Float[Tensor, "*n d"]
+    observed: Bool[Tensor, "*n d"]
+    outside: Bool[Tensor, "*n d"]
+    noise: Float[Tensor, "*n z"] | None = None
+
+    @classmethod
+    def of(cls, encoded: Encoded, device: torch.device | str = "cpu") -> "Rows":
+        """Move an encoded table onto a device."""
+        arrays = (encoded.inputs, encoded.targets, encoded.observed, encoded.outside)
+        return cls(*(torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays))
+
+    @property
+    def has_value(self) -> Bool[Tensor, "*n d"]:
+        """Which cells are neither missing nor outside their column's domain."""
+        return self.observed & ~self.outside
+
+    @property
+    def inside(self) -> "Rows":
+        """The same rows, cells outside their column's domain missing: for what learns from them."""
+        return self._replace(observed=self.has_value)
+
+    def take(self, index: Int[Tensor, "*m"] | slice) -> "Rows":
+        """Return the rows at `index`."""
+        noise = None if self.noise is None else self.noise[index]
+        inputs, targets, observed, outside, _ = self
+        return Rows(inputs[index], targets[index], observed[index], outside[index], noise)
+
+
+class Terms(NamedTuple):
+    """log p of each row in one pass: two parts for each cell, and what belongs to no cell.
+
+    `value` is log p(x_d | x_<d), meaningful where the cell is observed inside its domain;
+    `presence` is what the cell's being there, or missing, tells: above 0 where it was expected;
+    `rest` belongs to the row as a whole, such as what the latent code of a row tells.
+    """
+
+    value: Float[Tensor, "*n d"]
+    presence: Float[Tensor, "*n d"]
+    rest: Float[Tensor, "*n"]
+
+    def first(self, n: int) -> "Terms":
+        """Return the terms of each member's first n rows."""
+        return Terms(self.value[:, :n], self.presence[:, :n], self.rest[:, :n])
+
+
+class Anchors(NamedTuple):
+    """What stands in for the value term of a cell that has none.
+
+    `typical` is the mean term of the column on normal rows, for a missing cell; `floor` is below
+    every term seen there, for a value outside the column's domain.
+    """
+
+    typical: Float[Tensor, "*o d"]
+    floor: Float[Tensor, "*o d"]
+
+
+def anchors(terms: Terms, observed: Bool[Tensor, "*m n d"]) -> Anchors:
+    """Take the anchors from the terms of n normal rows.
+
+    The typical terms, each with its share of the usual rest, add up to no more than the median
+    row's log p, so that a row without any cell is never more normal than that: its own rest is 0
+    on average at most. The floor lies log(n + 2) under the lowest term: a value never met in n
+    rows is at least as rare as the rule of succession says. No gradient flows through anchors.
+    """
+    value, rest = terms.value.detach(), terms.rest.detach()
+    n, counted = observed.sum(-2), observed.any(-1)
+    mean = torch.where(observed, value, 0).sum(-2) / n.clamp_min(1)
+    usual = torch.where(counted, rest, 0).sum(-1) / counted.sum(-1).clamp_min(1)
+    rows = torch.where(observed, value, mean.unsqueeze(-2)).sum(-1) + rest
+    median = torch.where(counted, rows, torch.nan).nanmedian(-1).values
+    excess = (mean.sum(-1) + usual - median).nan_to_num().clamp_min(0)
+    typical = mean + ((usual - excess) / value.shape[-1]).unsqueeze(-1)
+    lowest = torch.where(n > 0, torch.where(observed, value, torch.inf).amin(-2), 0)
+    return Anchors(typical, lowest - torch.log(n + 2.0))
+
+
+def row_terms(terms: Terms, rows: Rows, anchors: Anchors) -> Float[Tensor, "*n _"]:
+    """Return log p of every cell, shape (n, d), and last the rest of each row: (n, d + 1) in all.
+
+    Anchors stand in where there is no value term. Presence counts only as far as it is
+    surprising: none makes a row look more normal.
+    """
+    value = torch.where(rows.observed, terms.value, anchors.typical.unsqueeze(-2))
+    value = torch.where(rows.outside, anchors.floor.unsqueeze(-2), value)
+    return torch.cat([value + terms.presence.clamp_max(0), terms.rest.unsqueeze(-1)], -1)
+
+
+class Cells(NamedTuple):
+    """m cells of n rows, by the numbers of their rows and columns."""
+
+    rows: Int[Tensor, " m"]
+    columns: Int[Tensor, " m"]
+
+
+class Outlook(NamedTuple):
+    """What was expected of m cells, in float64.
+
+    `quantiles` are targets at `SHARES`, NaN where the column has levels; `probabilities` are those
+    of the codes of a column that has levels, else 0; `missing` is that of the cell being missing.
+    """
+
+    quantiles: Float[Tensor, "m q"]
+    probabilities: Float[Tensor, "m k"]
+    missing: Float[Tensor, " m"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The columns that share one conditional."""
+
+    columns: Int[Tensor, " d"]
+    conditional: Conditional
+
+    @property
+    def owner(self) -> Int[Tensor, " pd"]:
+        """Return the column of each of the group's parameters, in their flat order."""
+        return self.columns.repeat(self.conditional.n_parameters)
+
+    @property
+    def locates(self) -> Bool[Tensor, " pd"]:
+        """Return which of the group's parameters say where a column's distribution lies."""
+        return self.conditional.locates.repeat_interleave(len(self.columns))
+
+    def log_prob(
+        self, phi: Float[Tensor, "*n pd"], targets: Float[Tensor, "*n d"]
+    ) -> Float[Tensor, "*n d"]:
+        """Return log p of the group's columns from its block of flat parameters."""
+        block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
+        return self.conditional.log_prob(block, targets)
+
+    def expect(self, phi: Float[Tensor, "n pd"], cells: Cells, outlook: Outlook) -> None:
+        """Write what is expected of the group's cells into their lines of an outlook."""
+        lines = torch.isin(cells.columns, self.columns).nonzero().squeeze(-1)
+        place = torch.searchsorted(self.columns, cells.columns[lines])
+        block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
+        parameters = block[cells.rows[lines], :, place].T
+        conditional = self.conditional.take(place)
+        if isinstance(conditional, NumberConditional):
+            found = [conditional.quantile(parameters, share) for share in SHARES]
+            outlook.quantiles[lines] = torch.stack(found, -1)
+        elif isinstance(conditional, LevelConditional):
+            codes = conditional.probabilities(parameters)
+            outlook.probabilities[lines, : len(codes)] = codes.T
+            outlook.quantiles[lines] = torch.nan
+
+
+@final
+class Joint(nn.Module):
+    """The conditionals of D columns, from one flat vector of parameters per row.
+
+    Columns scored by one conditional form a group; the flat parameters are the groups' blocks, one
+    after the other. Columns of which some cells were missing in training, but not all, form one
+    more: the log odds of being missing, given the columns before. What that tells is relative to
+    the column's own rate, log p(m | x_<d) - log rate: cells missing at random tell nothing. A cell
+    missing where training missed none, or present where it missed all, has probability
+    1 / (n + 2).
+
+    Attributes
+    ----------
+    owner : tensor (n_parameters,)
+        The column each parameter belongs to; masks are built from it.
+    locates : tensor (n_parameters,)
+        Whether it says where the column's distribution lies (see `Conditional.locates`).
+    """
+
+    owner: Int[Tensor, " p"]
+    locates: Bool[Tensor, " p"]
+    log_scale: Float[Tensor, " d"]
+    restore: Int[Tensor, " d"]
+    mixed: Int[Tensor, " m"]
+    base_rate: Float[Tensor, " m"]
+    always_missing: Bool[Tensor, " d"]
+
+    def __init__(self, encoder: Encoder, n_components: int = 3) -> None:
+        super().__init__()
+        self.n_components = n_components
+        self.groups = _groups(encoder, n_components)
+        # Codes of the widest column; a binary has two.
+        self.n_levels = max(2, int(encoder.n_levels.max()))
+        rate = torch.from_numpy(encoder.missing_rate).float()
+        mixed = ((rate > 0) & (rate < 1)).nonzero().squeeze(-1)
+        self.missing = Group(mixed, Bernoulli(rate[mixed]))
+        self.blocks = [len(group.owner) for group in (*self.groups, self.missing)]
+        self.log_never = -math.log(encoder.n_rows + 2)
+        self._keep("owner", torch.cat([group.owner for group in (*self.groups, self.missing)]))
+        self._keep("locates", torch.cat([g.locates for g in (*self.groups, self.missing)]))
+        self._keep("log_scale", torch.from_numpy(encoder.log_scale).float())
+        self._keep("restore", torch.cat([group.columns for group in self.groups]).argsort())
+        self._keep("mixed", mixed)
+        self._keep("base_rate", rate[mixed])
+        self._keep("always_missing", rate == 1)
+
+    def _keep(self, name: str, value: Tensor) -> None:
+        self.register_buffer(name, value, persistent=False)
+
+    def initial(self) -> Float[Tensor, " p"]:
+        """Return the flat parameters where training starts."""
+        return torch.cat(
+            [group.conditional.initial().flatten() for group in (*self.groups, self.missing)]
+        )
+
+    def terms(self, phi: Float[Tensor, "*n p"], rows: Rows) -> Terms:
+        """Return log p of every cell in the user's units, given its parameters."""
+        *blocks, missing = phi.split(self.blocks, -1)
+        targets = rows.targets.masked_fill(rows.outside, 0)  # numbers that none can score
+        parts = [
+            group.log_prob(block, targets[..., group.columns])
+            for group, block in zip(self.groups, blocks, strict=True)
+        ]
+        value = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., self.restore]
+        presence = self._presence(missing, rows.observed)
+        return Terms(value - self.log_scale, presence, presence.new_zeros(presence.shape[:-1]))
+
+    def outlook(self, phi: Float[Tensor, "n p"], cells: Cells) -> Outlook:
+        """Return what the parameters of n rows say of some of their cells, on the CPU."""
+        *blocks, missing = phi.detach().cpu().split(self.blocks, -1)
+        outlook = self.no_outlook(len(cells.rows))
+        outlook.missing.copy_(self.always_missing.cpu()[cells.columns])
+        for group, block in zip(self.groups, blocks, strict=True):
+            group.expect(block, cells, outlook)
+        lines = torch.isin(cells.columns, self.missing.columns).nonzero().squeeze(-1)
+        place = torch.searchsorted(self.missing.columns, cells.columns[lines])
+        outlook.missing[lines] = torch.sigmoid(missing[cells.rows[lines], place].double())
+        return outlook
+
+    def no_outlook(self, m: int) -> Outlook:
+        """Return an outlook on m cells that says nothing yet: zeros."""
+        shapes = ((m, len(SHARES)), (m, self.n_levels), (m,))
+        quantiles, probabilities, missing = (torch.zeros(s, dtype=torch.float64) for s in shapes)
+        return Outlook(quantiles, probabilities, missing)
+
+    def _presence(
+        self, phi: Float[Tensor, "*n m"], observed: Bool[Tensor, "*n d"]
+    ) -> Float[Tensor, "*n d"]:
+        never_seen = observed == self.always_missing
+        presence = torch.where(never_seen, self.log_never, 0.0).to(phi.dtype)
+        if not len(self.mixed):
+            return presence
+        is_missing = (~observed[..., self.mixed]).to(phi.dtype)
+        base = torch.where(is_missing > 0, self.base_rate, 1 - self.base_rate)
+        learned = self.missing.log_prob(phi, is_missing) - base.log()
+        return presence.index_copy(-1, self.mixed, learned)
+
+
+def n_value_parameters(encoder: Encoder, n_components: int) -> int:
+    """Count the parameters of all columns' values, before anything of that size is built."""
+    groups = _groups(encoder, n_components)
+    return sum(group.conditional.n_parameters * len(group.columns) for group in groups)
+
+
+def _groups(encoder: Encoder, n_components: int) -> list[Group]:
+    scored_by = np.array([column.scored_by for column in encoder.schema.columns])
+    mean = torch.from_numpy(encoder.mean_target).float()
+    n_levels = torch.from_numpy(encoder.n_levels).long()
+    members = {name: torch.from_numpy(np.flatnonzero(scored_by == name)) for name in CONDITIONALS}
+    return [
+        Group(
+            columns, CONDITIONALS[name].of(Traits(mean[columns], n_levels[columns], n_components))
+        )
+        for name, columns in members.items()
+        if len(columns)
+    ]

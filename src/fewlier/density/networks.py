@@ -1,0 +1,162 @@
+"""Masked layers; a mask is a pure function of "which output may see which input"."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TypeAlias, final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fewlier.state import require
+
+Masks: TypeAlias = Sequence[Bool[Tensor, "*_ _ _"] | None]
+"""One mask per layer, shape (in, out) or one for each network of a stack; None for no mask."""
+
+# Of matrices with fewer than twelve columns, CPU kernels sum some rows in another order than
+# others, so that the last bits of a row's result depend on its place among the rows.
+NARROWEST = 16
+
+
+TILE = 64
+"""Rows that a product is computed for at a time, see `in_tiles`."""
+
+
+@contextmanager
+def denormals_as_zero() -> Iterator[None]:
+    """Let the CPU round numbers below 1e-38 to zero inside the block.
+
+    Responsibilities of far components and Adam's squares of small gradients fall that low, and
+    arithmetic on such numbers is a hundred times slower than on others. Processors keep this
+    switch per thread: it holds in the calling thread and in those that torch starts inside the
+    block, so that speed may depend on it, and no result.
+    """
+    before = not (torch.tensor([1e-40]) * 1).any()
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(bool(before))
+
+
+def hidden_degrees(n_columns: int, width: int, generator: torch.Generator) -> Int[Tensor, " h"]:
+    """Draw for each hidden unit the last position in the ordering that it may read.
+
+    A unit of degree m reads columns at positions <= m and feeds columns at positions > m, so the
+    degrees run from 0 to D - 2; the last column feeds nobody. With one column there is nothing to
+    read, and the masks below leave every unit unconnected.
+    """
+    return torch.randint(0, max(n_columns - 1, 1), (width,), generator=generator)
+
+
+def check_degrees(module: nn.Module, n_columns: int) -> None:
+    """Raise `FormatError` where a buffer `degrees_...` is none that `hidden_degrees` can draw."""
+    for name, degrees in module.named_buffers(recurse=False):
+        if name.startswith("degrees_"):
+            is_inside = bool(((degrees >= 0) & (degrees < max(n_columns - 1, 1))).all())
+            require(is_inside, "hidden units have degrees out of range.")
+
+
+def check_orderings(positions: Int[Tensor, "o d"]) -> None:
+    """Raise `FormatError` for positions of columns in orderings that are no permutations."""
+    ordered = torch.arange(positions.shape[-1], device=positions.device)
+    is_permutation = bool((positions.sort(-1).values == ordered).all())
+    require(is_permutation, "an ordering of its columns is no permutation.")
+
+
+def autoregressive_masks(
+    input_positions: Int[Tensor, "*_ i"],
+    degrees: Sequence[Int[Tensor, "*_ _"]],
+    output_positions: Int[Tensor, "*_ o"],
+) -> list[Bool[Tensor, "*_ _ _"]]:
+    """Return one mask per layer, shape (in, out), such that outputs read earlier columns only.
+
+    Positions and degrees may have leading axes, that of a stack of networks; masks then have them.
+
+    A hidden unit reads inputs, or units of the layer below, of position or degree at most its own;
+    an output at position r reads units of degree strictly below r (Germain et al. 2015, Eq. 8-9).
+    """
+    below = [input_positions, *degrees]
+    masks = [
+        seen.unsqueeze(-1) <= above.unsqueeze(-2)
+        for above, seen in zip(degrees, below[:-1], strict=True)
+    ]
+    return [*masks, below[-1].unsqueeze(-1) < output_positions.unsqueeze(-2)]
+
+
+def in_tiles(
+    product: Callable[[Float[Tensor, "_ i"]], Float[Tensor, "_ o"]], rows: Float[Tensor, "n i"]
+) -> Float[Tensor, "n o"]:
+    """Return a product of rows and a matrix, computed for `TILE` rows at a time.
+
+    Kernels choose the order of their sums by the shapes they are given. In tiles of one shape a
+    row's result is the same, bit for bit, among any number of rows.
+    """
+    if len(rows) <= TILE:
+        return product(rows)
+    return torch.cat([product(tile) for tile in rows.split(TILE)])
+
+
+def _product(
+    x: Float[Tensor, "*m n i"], weight: Float[Tensor, "*k i o"]
+) -> Float[Tensor, "*m n o"]:
+    """Return x @ weight, each row bit for bit the same wherever it stands."""
+    width = weight.shape[-1]
+    if width < NARROWEST:
+        return _product(x, functional.pad(weight, (0, NARROWEST - width)))[..., :width]
+    if weight.ndim > 2:  # a stack in training
+        return x @ weight
+    rows = x.reshape(-1, x.shape[-1])
+    return in_tiles(lambda tile: tile @ weight, rows).reshape(*x.shape[:-1], width)
+
+
+@final
+class MaskedMLP(nn.Module):
+    """A ReLU network whose masks come with each call, so that one set of weights serves them all.
+
+    Without masks it is an ordinary network.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Units per layer: inputs, hidden layers, outputs.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.weights = nn.ParameterList(
+            nn.Parameter(torch.empty(below, above))  # (in, out): stacked products need no transpose
+            for below, above in pairwise(sizes)
+        )
+        self.biases = nn.ParameterList(nn.Parameter(torch.empty(size)) for size in sizes[1:])
+
+    @staticmethod
+    def n_weights(sizes: Sequence[int]) -> int:
+        """Count the weights of a network of these sizes."""
+        return sum(below * above for below, above in pairwise(sizes))
+
+    @torch.no_grad()
+    def reset(self, output_bias: Float[Tensor, " o"], generator: torch.Generator) -> None:
+        """Draw the weights anew; the network starts near `output_bias`, whatever it reads."""
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            bound = len(weight) ** -0.5
+            weight.uniform_(-bound, bound, generator=generator)
+            bias.uniform_(-bound, bound, generator=generator)
+        self.biases[-1].copy_(output_bias)
+
+    def forward(
+        self, x: Float[Tensor, "*m n i"], masks: Masks | None = None
+    ) -> Float[Tensor, "*m n o"]:
+        """Map rows to outputs, each weight multiplied by its mask where it has one.
+
+        The weights, too, may have leading axes m: a stack of networks, each with its own rows.
+        """
+        last = len(self.weights) - 1
+        for layer, mask in enumerate(masks or [None] * len(self.weights)):
+            weight = self.weights[layer]
+            weight = weight if mask is None else weight * mask.to(x.dtype)
+            x = _product(x, weight) + self.biases[layer].unsqueeze(-2)
+            x = x if layer == last else torch.relu(x)
+        return x

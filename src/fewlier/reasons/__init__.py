@@ -1,0 +1,4 @@
+"""Why a row scored as it did, column by column.
+
+Read in this order: expectation, explanation.
+"""

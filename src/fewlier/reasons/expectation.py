@@ -1,0 +1,96 @@
+"""What a model expected of cells, given the other columns, in the user's units."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.score.model import FittedModel
+from fewlier.table import Encoded, Kind
+from fewlier.table.columns import Column
+from fewlier.table.encode import MAX_LEVELS
+from fewlier.table.frame import number_text
+
+N_CATEGORIES = 3
+"""Categories that an expectation names, the likeliest first."""
+RARER = "(a rarer one)"
+"""Stands for the categories of a column that share its last code, see `MAX_LEVELS`."""
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """What was expected of m cells, in the user's units; NaN and None where nothing was.
+
+    Attributes
+    ----------
+    median, low, high : array (m,)
+        Of numbers: the quantiles at 1/2, 5 % and 95 %.
+    categories : list of m dicts, or None
+        Of categories: the likeliest, with their probabilities.
+    missing : array (m,)
+        Probability of a missing cell.
+    aspects : list of m str, or None
+        What of a date the column reads, if it does: then numbers are as `DatePart.decode` has them.
+    """
+
+    median: Floats
+    low: Floats
+    high: Floats
+    categories: list[dict[str, float] | None]
+    missing: Floats
+    aspects: list[str | None]
+
+    def at(self, cell: int) -> tuple[Any, ...]:
+        """Return the fields of a `Reason` that say what was expected of one cell."""
+        numbers = (self.median[cell], self.low[cell], self.high[cell])
+        found = (None if np.isnan(number) else float(number) for number in numbers)
+        return *found, self.categories[cell], float(self.missing[cell]), self.aspects[cell]
+
+
+def expected(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> Expectation:
+    """Return what was expected of m cells, given by the numbers of their rows and columns.
+
+    Of "made": given the columns before it in the ordering in which most come before it. Of "vae"
+    and "autoencoder": given the code of the row, which has seen the cell itself. Of "flow": given
+    the real columns' transformations at the row. Nothing is expected of a column that had no
+    value in training.
+    """
+    outlook = model.outlook(encoded, rows, columns)
+    encoder = model.encoder
+    never = encoder.missing_rate[columns] == 1
+    quantiles = encoder.decode(columns, outlook.quantiles.numpy())
+    parts = [column.date for column in encoder.schema.columns]
+    for d, part in enumerate(parts):
+        if part is not None:
+            quantiles[columns == d] = part.decode(quantiles[columns == d])
+    low, median, high = np.where(never[:, None], np.nan, quantiles).T
+    names = [_level_names(column) for column in encoder.schema.columns]
+    categories = [
+        None if is_never else _likeliest(names[column], probabilities)
+        for column, probabilities, is_never in zip(
+            columns.tolist(), outlook.probabilities.numpy(), never, strict=True
+        )
+    ]
+    aspects = [part and part.aspect.value for part in parts]
+    found = [aspects[column] for column in columns.tolist()]
+    return Expectation(median, low, high, categories, outlook.missing.numpy(), found)
+
+
+def _likeliest(names: list[str], probabilities: Floats) -> dict[str, float] | None:
+    order = np.argsort(-probabilities[: len(names)], kind="stable")[:N_CATEGORIES]
+    return {names[code]: float(probabilities[code]) for code in order} or None
+
+
+def _level_names(column: Column) -> list[str]:
+    """Return what the codes of a column stand for; none where it is numeric."""
+    if column.coding not in (Kind.BINARY, Kind.CATEGORY):
+        return []
+    if column.date is not None and column.hardly_varies:
+        return [column.date.text(float(level)) for level in column.levels]
+    names = [level if isinstance(level, str) else number_text(level) for level in column.levels]
+    return names if len(names) <= MAX_LEVELS else [*names[: MAX_LEVELS - 1], RARER]

@@ -1,0 +1,80 @@
+"""Which members count, and how much."""
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.training.roles import Selection
+
+# In an average the member that ranks best counts for the labels there are, the one of the smallest
+# lambda for so many: the fewer labels, the more kinds of anomalies have none.
+UNLABELLED_KINDS = 2
+# With fewer validation anomalies in a fold their criterion is luck, and so many members of it,
+# from the smallest lambda to the largest, weigh alike.
+ENOUGH_TO_RANK, N_UNRANKED = 3, 3
+# Passes that a member of an average scores with: members complement each other.
+N_PASSES = 2
+# Parts of an average score: the density has one (docs/METHOD.md), neighbours have at least as
+# much, and up to the second number more, the better the distance from normals tells anomalies.
+NEIGHBOURS, TELLING_NEIGHBOURS = 1.0, 9.0
+# Trees count more the more labels there are, half of what they have at most with six, and nothing
+# with two.
+TREES, TOO_FEW_FOR_TREES = 2.0, 2
+
+
+def best(
+    criteria: npt.ArrayLike, epochs: npt.ArrayLike, lambdas: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
+    """Give all weight to the highest criterion: the paper's rule.
+
+    Ties go to the earliest epoch, then to the smallest lambda.
+    """
+    order = np.lexsort((np.asarray(lambdas), np.asarray(epochs), -np.asarray(criteria)))
+    weights = np.zeros(len(order))
+    weights[order[0]] = 1
+    return weights
+
+
+def average(
+    criteria: npt.ArrayLike, lambdas: npt.ArrayLike, n_anomalies: int
+) -> npt.NDArray[np.float64]:
+    """Share the weight between the highest criterion, n / (n + 2), and the smallest lambda.
+
+    The one tells the n labelled anomalies and their like; the other knows normals, whatever an
+    anomaly is like (docs/METHOD.md). Ties go to the smaller lambda.
+    """
+    by_criterion = np.lexsort((np.asarray(lambdas), -np.asarray(criteria)))
+    weights = np.zeros(len(by_criterion))
+    weights[by_criterion[0]] += n_anomalies
+    weights[np.argmin(lambdas)] += UNLABELLED_KINDS
+    weights /= n_anomalies + UNLABELLED_KINDS
+    return weights
+
+
+def spaced(lambdas: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Weigh members from the smallest lambda to the largest alike: nothing tells them apart."""
+    order = np.argsort(lambdas, kind="stable")
+    places = np.linspace(0, len(order) - 1, N_UNRANKED).round().astype(np.int64)
+    kept = order[np.unique(places)]
+    weights = np.zeros(len(order))
+    weights[kept] = 1 / len(kept)
+    return weights
+
+
+def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, ...]:
+    """Return the passes that a member scores with: all, or in an average the next two in turn."""
+    if selection == "best":
+        return tuple(range(n_passes))
+    first = N_PASSES * number
+    return tuple(sorted({index % n_passes for index in range(first, first + N_PASSES)}))
+
+
+def companions_shares(n_anomalies: int, alone: float) -> tuple[float, float]:
+    """Return the shares of neighbours and of trees in an average score, less the density's.
+
+    `alone`, from 0 to 1, is how well the distance from normals tells labelled anomalies.
+    """
+    near = NEIGHBOURS + TELLING_NEIGHBOURS * alone
+    more = max(0, n_anomalies - TOO_FEW_FOR_TREES)
+    trees = TREES * more / (more + 2 * TOO_FEW_FOR_TREES)
+    total = 1 + near + trees
+    return near / total, trees / total

@@ -1,0 +1,175 @@
+"""Rows as points, between which to measure distances and to place thresholds."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from fewlier.density.joint import Rows
+from fewlier.table import Encoder
+from fewlier.table.columns import Column, Kind
+
+LIMIT = 8.0
+"""Standard deviations from the mean beyond which an input lies no further away."""
+# An input that varies less is constant, and its differences count as they are.
+_CONSTANT = 1e-9
+# Numbers beyond are read as this, so that what is computed from them stays finite in float32.
+_MOST = 1e30
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The m columns of numbers that networks read as codes, as logarithms, or as one of two.
+
+    Of categories one is as far from another as from any; of counts 3 is nearer to 4 than to 9. And
+    a number that its column's distribution gives no probability is a number still: beside counts
+    from 0 to 9, 1000 is further away than 11.
+
+    Parameters
+    ----------
+    column, start : tensor (m,)
+        Which columns, and the first input of each.
+    spare : tensor (s,)
+        The further inputs of those that have codes.
+    levels : tensor (m, c)
+        What their codes stand for; NaN where there is none.
+    unit : tensor (m,)
+        The mean of a column that is read as logarithms, so that numbers are of order 1 in any unit
+        of the user's; else 1.
+    fill : tensor (m,)
+        Where a missing cell lies.
+    """
+
+    column: Int[Tensor, " m"]
+    start: Int[Tensor, " m"]
+    spare: Int[Tensor, " s"]
+    levels: Float[Tensor, "m c"]
+    unit: Float[Tensor, " m"]
+    fill: Float[Tensor, " m"]
+
+    @classmethod
+    def of(cls, encoder: Encoder, device: torch.device | str) -> "Numbers":
+        """Find the columns of numbers that networks do not read as they are."""
+        schema = encoder.schema.columns
+        found = [d for d, column in enumerate(schema) if _is_read_otherwise(column)]
+        _, first = np.unique(encoder.input_owner, return_index=True)  # of every column
+        start = first[found]
+        levels = np.full((len(found), max(1, encoder.n_levels.max())), np.nan)
+        spare: list[int] = []
+        unit, fill = [], []
+        for m, d in enumerate(found):
+            n_codes, stats = encoder.n_levels[d], encoder.stats[d]
+            # The rarer levels share the last code, which stands for the first of them.
+            coded = (0, 1) if schema[d].kind is Kind.BINARY else schema[d].levels
+            levels[m, :n_codes] = [float(level) for level in coded[:n_codes]]
+            spare += range(start[m] + 1, start[m] + n_codes)
+            unit.append(stats.unit)
+            # A file may say what no table can have: the mean of numbers in its own units is 1.
+            mean = np.clip(stats.mean_target / stats.unit, 0, 1)
+            # Not the mean of levels: some may be those of labelled anomalies alone.
+            fill.append(np.median(levels[m, :n_codes]) if n_codes else mean)
+        indices = (torch.tensor(part, dtype=torch.int64) for part in (found, start, spare))
+        values = (torch.tensor(part, dtype=torch.float32) for part in (levels, unit, fill))
+        return cls(*(part.to(device) for part in (*indices, *values)))
+
+    def points(self, rows: Rows) -> Float[Tensor, "n i"]:
+        """Return what networks read, but in place of codes or logarithms the number, then zeros."""
+        if not len(self.column):
+            return rows.inputs
+        points = rows.inputs.clone()
+        points[:, self.spare] = 0
+        points[:, self.start] = self._read(rows)
+        return points
+
+    def _read(self, rows: Rows) -> Float[Tensor, "n m"]:
+        """Return the numbers of rows, also those outside their column's domain."""
+        targets = rows.targets[:, self.column]
+        is_inside = ~rows.outside[:, self.column]
+        codes = torch.where(is_inside, targets, 0).long().clamp(0, self.levels.shape[1] - 1)
+        levels = self.levels[torch.arange(len(self.column), device=codes.device), codes]
+        is_code = is_inside & ~self.levels[:, 0].isnan()
+        numbers = torch.where(is_code, levels, targets / self.unit).clamp(-_MOST, _MOST)
+        return torch.where(rows.observed[:, self.column], numbers, self.fill)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Where rows lie: each input in standard deviations of normal rows, columns weighing as said.
+
+    Parameters
+    ----------
+    mean, scale : tensor (i,)
+        Of the inputs on normal rows.
+    weight : tensor (d,)
+        What a squared difference in each column counts, 1 on average.
+    owner : tensor (i,)
+        The column each input belongs to.
+    numbers : Numbers
+        The columns whose numbers networks do not read as they are.
+    """
+
+    mean: Float[Tensor, " i"]
+    scale: Float[Tensor, " i"]
+    weight: Float[Tensor, " d"]
+    owner: Int[Tensor, " i"]
+    numbers: Numbers
+
+    @classmethod
+    def of(cls, encoder: Encoder, normals: Rows) -> "Space":
+        """Take means and deviations from normal rows; columns weigh alike."""
+        device = normals.inputs.device
+        numbers = Numbers.of(encoder, device)
+        inputs = numbers.points(normals.inside).double().cpu().numpy()
+        scale = inputs.std(0)
+        scale[scale <= _CONSTANT] = 1.0
+        mean, scale = (
+            torch.from_numpy(part).to(device, torch.float32) for part in (inputs.mean(0), scale)
+        )
+        weight = torch.ones(encoder.n_columns, device=device)
+        return cls(mean, scale, weight, input_owner(encoder, device), numbers)
+
+    @property
+    def limit(self) -> Float[Tensor, " i"]:
+        """How far from the mean a row lies at most in each input."""
+        return LIMIT * self._stretch
+
+    @property
+    def n_axes(self) -> Float[Tensor, " d"]:
+        """How many inputs of each column differ between rows."""
+        n_inputs, n_spare = (
+            owner.bincount(minlength=len(self.weight))
+            for owner in (self.owner, self.owner[self.numbers.spare])
+        )
+        return (n_inputs - n_spare).double()
+
+    @property
+    def is_number(self) -> Bool[Tensor, " d"]:
+        """Which columns hold numbers that lie somewhere even outside the column's domain."""
+        is_number = torch.zeros_like(self.weight, dtype=torch.bool)
+        is_number[self.numbers.column] = True
+        return is_number
+
+    def place(self, rows: Rows) -> Float[Tensor, "n i"]:
+        """Return where rows lie."""
+        inputs = self.numbers.points(rows)
+        return ((inputs - self.mean) / self.scale).clamp(-LIMIT, LIMIT) * self._stretch
+
+    @property
+    def _stretch(self) -> Float[Tensor, " i"]:
+        return self.weight.sqrt()[self.owner]
+
+
+def input_owner(encoder: Encoder, device: torch.device | str) -> Int[Tensor, " i"]:
+    """Return the column of each input."""
+    return torch.from_numpy(encoder.input_owner).to(device)
+
+
+def _is_read_otherwise(column: Column) -> bool:
+    """Whether a column has numbers with a unit, and networks read something else."""
+    is_number = column.kind is not Kind.CATEGORY and not column.hardly_varies
+    return is_number and column.coding is not Kind.REAL

@@ -1,0 +1,154 @@
+"""Which rows train, which choose, and which are held back: the splits inside one fit."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from fewlier.training.batches import IntArray
+
+# Shares of the normals that choose epochs and weights, and that stand behind thresholds.
+VALIDATION_SHARE = 0.1
+CALIBRATION_SHARE = 0.05
+# With fewer normals than roles, all of them play each.
+N_ROLES = 3
+# With at least so many to hold back, all folds hold back the same ones: no member has seen them.
+ENOUGH_CALIBRATION = 200
+# A row with more copies than so many times the average, and than this share of the table, trains
+# every fold: without it a fold would not know what is common.
+COMMON, COMMON_SHARE = 3, 0.01
+
+NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class Fold:
+    """Row numbers by role. Calibration rows neither train nor choose anything in this fold.
+
+    Copies of a row play its role.
+    """
+
+    normals: IntArray
+    anomalies: IntArray
+    validation_normals: IntArray
+    validation_anomalies: IntArray
+    calibration: IntArray
+
+
+def make_folds(
+    normals: IntArray,
+    anomalies: IntArray,
+    n_folds: int,
+    rng: np.random.Generator,
+    doubtful: IntArray = NO_ROWS,
+    ids: IntArray | None = None,
+) -> list[Fold]:
+    """Split the rows of a fit `n_folds` times.
+
+    Each fold trains on a part of the anomalies and validates on the rest, so that with two folds
+    every anomaly does both (cross-fitting). A single anomaly cannot be split: it trains both of
+    two folds, or validates a single one. Few normals: each fold holds back its own, and a row is
+    calibrated by the folds that never saw it. Many: all folds hold back the same.
+
+    `doubtful` names those of the normals that may be hidden anomalies. Where there are others in
+    number, none of the doubtful calibrates.
+
+    Copies of a row, which share its id in `ids`, one for each row of the table, are split as one
+    row. Very common rows train in every fold.
+    """
+    if ids is None:
+        ids = np.arange(1 + max(normals.max(), anomalies.max(initial=0)))
+    common = _common(normals, ids)
+    distinct = _folds_of_distinct(
+        one_of_each(np.setdiff1d(normals, common), ids),
+        one_of_each(anomalies, ids),
+        n_folds,
+        rng,
+        doubtful,
+    )
+    return [
+        Fold(
+            np.concatenate([_copies(fold.normals, normals, ids), common]),
+            _copies(fold.anomalies, anomalies, ids),
+            _copies(fold.validation_normals, normals, ids),
+            _copies(fold.validation_anomalies, anomalies, ids),
+            _copies(fold.calibration, normals, ids),
+        )
+        for fold in distinct
+    ]
+
+
+def one_of_each(rows: IntArray, ids: IntArray) -> IntArray:
+    """Return the first of each group of copies, in order."""
+    return np.sort(rows[np.unique(ids[rows], return_index=True)[1]])
+
+
+def _copies(chosen: IntArray, rows: IntArray, ids: IntArray) -> IntArray:
+    """Return those of the rows that are copies of chosen ones, in the order of these."""
+    if not len(chosen):
+        return chosen
+    order = np.argsort(ids[chosen], kind="stable")
+    found = np.searchsorted(ids[chosen], ids[rows], sorter=order).clip(max=len(chosen) - 1)
+    place = order[found]
+    is_copy = ids[chosen[place]] == ids[rows]
+    copies: IntArray = rows[is_copy][np.argsort(place[is_copy], kind="stable")]
+    return copies
+
+
+def _common(normals: IntArray, ids: IntArray) -> IntArray:
+    """Return the normals that have far more copies than others."""
+    _, place, counts = np.unique(ids[normals], return_inverse=True, return_counts=True)
+    most = max(COMMON * len(normals) / len(counts), COMMON_SHARE * len(normals), 1)
+    return normals[counts[place] > most]
+
+
+def _folds_of_distinct(
+    normals: IntArray,
+    anomalies: IntArray,
+    n_folds: int,
+    rng: np.random.Generator,
+    doubtful: IntArray,
+) -> list[Fold]:
+    """Split rows of which none is a copy of another."""
+    normals, anomalies = rng.permutation(normals), rng.permutation(anomalies)
+    n_validation = max(1, round(VALIDATION_SHARE * len(normals)))
+    n_calibration = max(1, round(CALIBRATION_SHARE * len(normals)))
+    is_common = n_calibration >= ENOUGH_CALIBRATION
+    width = n_validation + n_calibration
+    starts = [0] if is_common else [fold * width + n_validation for fold in range(n_folds)]
+    normals = _certain_first(normals, doubtful, np.add.outer(starts, np.arange(n_calibration)))
+    common = normals[:0]
+    if is_common:
+        common, normals = np.split(normals, [n_calibration])
+        n_calibration = 0
+    folds = []
+    for fold in range(n_folds):
+        train, validate = _split_anomalies(anomalies, fold, n_folds)
+        rows = np.roll(normals, -fold * (n_validation + n_calibration))
+        validation, own, training = np.split(rows, [n_validation, n_validation + n_calibration])
+        if len(normals) < N_ROLES:
+            validation = own = training = normals
+        folds.append(Fold(training, train, validation, validate, np.concatenate([common, own])))
+    return folds
+
+
+def _certain_first(normals: IntArray, doubtful: IntArray, places: IntArray) -> IntArray:
+    """Put normals that are not doubtful at the places, if they are twice as many as those."""
+    places = np.unique(places % len(normals))
+    certain = np.flatnonzero(~np.isin(normals, doubtful))
+    if not len(doubtful) or len(certain) < 2 * len(places):
+        return normals
+    chosen = certain[: len(places)]
+    others = np.delete(np.arange(len(normals)), places)
+    reordered = np.empty_like(normals)
+    reordered[places], reordered[others] = normals[chosen], np.delete(normals, chosen)
+    return reordered
+
+
+def _split_anomalies(anomalies: IntArray, fold: int, n_folds: int) -> tuple[IntArray, IntArray]:
+    if len(anomalies) < 2:
+        return (anomalies[:0], anomalies) if n_folds == 1 else (anomalies, anomalies[:0])
+    half = len(anomalies) // 2
+    first, second = np.split(anomalies, [len(anomalies) - half])
+    return (first, second) if fold % 2 == 0 else (second, first)

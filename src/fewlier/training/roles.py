@@ -1,0 +1,236 @@
+"""What a fit will do with its rows: how they are encoded, split and held back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.decision.calibration import NOTHING
+from fewlier.table import Encoded, Encoder, Kind, Schema, Table
+from fewlier.table.columns import listed
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, check_enough
+from fewlier.training.folds import Fold, make_folds
+from fewlier.training.stack import Member
+from fewlier.training.unlabelled import Unlabelled
+
+Selection = Literal["average", "best"]
+
+# Cross-fitting over two folds lets every labelled anomaly both train and validate.
+N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
+
+# Of rows that repeat, each counts once; see docs/METHOD.md, "Copies".
+EXACT = "exact: the normals behind it were held back from every member, epoch and weight"
+CROSSED = "approximate: each normal behind it was scored by the fold that never saw it"
+REUSED = f"{NOTHING}: the normals behind it also chose the epochs"
+DOUBTED = "; unlabelled rows are among them, and anomalies hidden there make alarms rarer"
+
+Labels = npt.NDArray[np.int8]
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """One fit to be: its rows, how they are encoded and split, its seed, and what to say of it.
+
+    The first `n_training` rows are those given to train on; validation rows that the user chose
+    follow. `labels` are those of all rows, and `doubtful` marks the rows that may be hidden
+    anomalies: the unlabelled ones, unless they are to be taken as normal. `novel` marks the cells
+    whose level no other row has: to what has not seen the row, it is one never seen. `guarantee`
+    says what the thresholds and p-values of the fit promise.
+    """
+
+    encoder: Encoder
+    encoded: Encoded
+    n_training: int
+    labels: Labels
+    doubtful: npt.NDArray[np.bool_]
+    novel: npt.NDArray[np.bool_]
+    folds: tuple[Fold, ...]
+    seed: int
+    guarantee: str
+    notes: tuple[str, ...]
+
+    @cached_property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """Which rows are copies of one another: those that share an id."""
+        return self.encoded.ids()
+
+    def as_new(self, rows: npt.NDArray[np.int64]) -> Encoded:
+        """Return rows as they are to what has seen neither them nor their copies."""
+        return self.encoder.as_never_seen(self.encoded.take(rows), self.novel[rows])
+
+    def after(self, update: "Plan") -> "Plan":
+        """Return the same plan, its folds having trained also on what those of an update did."""
+        folds = []
+        for fold, later in zip(self.folds, update.folds, strict=True):
+            trained = update.ids[np.concatenate([later.normals, later.anomalies])]
+            more = np.flatnonzero(np.isin(self.ids, trained))
+            folds.append(replace(fold, normals=np.union1d(fold.normals, more)))
+        return replace(self, folds=tuple(folds))
+
+    def members(self, lambdas: Sequence[float]) -> list[tuple[int, Member]]:
+        """Return the members to train, each with the number of its fold.
+
+        Members of one fold share a seed, so that lambda is all they differ in; where no anomaly
+        trains, lambda = 0 stands for all.
+        """
+        seeds = np.random.default_rng(self.seed).integers(2**31, size=len(self.folds))
+        return [
+            (
+                number,
+                Member(
+                    float(lam),
+                    int(seeds[number]),
+                    fold.normals,
+                    fold.anomalies,
+                    fold.validation_normals,
+                    fold.validation_anomalies,
+                ),
+            )
+            for number, fold in enumerate(self.folds)
+            for lam in (lambdas if len(fold.anomalies) else (0.0,))
+        ]
+
+
+def make_plan(
+    schema: Schema,
+    table: Table,
+    labels: Labels,
+    selection: Selection,
+    seed: int,
+    unlabelled: Unlabelled = "robust",
+) -> Plan:
+    """Plan a fit that splits its own rows."""
+    normals, anomalies = _by_label(labels)
+    # An encoder of all rows, to recognise copies by: that of the fit must not see held-back rows.
+    ids = Encoder.fit(schema, table).encode(table).ids()
+    doubtful = mark_doubtful(labels, unlabelled, ids)
+    rng = np.random.default_rng(seed)
+    folds = make_folds(normals, anomalies, N_FOLDS[selection], rng, np.flatnonzero(doubtful), ids)
+    held_back = set.intersection(*(set(fold.calibration.tolist()) for fold in folds))
+    used = np.concatenate([[*fold.normals, *fold.validation_normals] for fold in folds])
+    seen = np.unique(np.concatenate([used, anomalies])).astype(np.int64)
+    schema, novel = _known_levels(schema, table, ids, seen)
+    encoder = Encoder.fit(schema, table.take(np.setdiff1d(seen, anomalies)))
+    return Plan(
+        encoder,
+        encoder.encode(table),
+        table.n_rows,
+        labels,
+        doubtful,
+        novel,
+        tuple(folds),
+        seed,
+        _guarantee(folds, held_back, doubtful),
+        (*_notes(labels, folds, unlabelled), *_column_notes(schema)),
+    )
+
+
+def _known_levels(
+    schema: Schema, table: Table, ids: npt.NDArray[np.int64], seen: npt.NDArray[np.int64]
+) -> tuple[Schema, npt.NDArray[np.bool_]]:
+    """Leave out levels of rows that no fold sees, and mark cells whose level no other row has."""
+    novel = np.zeros((table.n_rows, len(schema.columns)), dtype=np.bool_)
+    columns = list(schema.columns)
+    _, group = np.unique(ids, return_inverse=True)
+    for d, column in enumerate(schema.columns):
+        has_levels = column.coding is Kind.CATEGORY and column.kind is not Kind.BINARY
+        if not has_levels or not column.levels:
+            continue
+        code = column.values(table.cells[column.name])
+        has_level = ~np.isnan(code)
+        level = np.where(has_level, code, 0).astype(np.int64)
+        pairs = np.unique(np.stack([level, group], 1)[seen[has_level[seen]]], axis=0)
+        n_rows = np.bincount(pairs[:, 0], minlength=len(column.levels))
+        novel[seen, d] = (has_level & (n_rows[level] == 1))[seen]
+        if n_rows.any():
+            levels = tuple(x for x, n in zip(column.levels, n_rows.tolist(), strict=True) if n)
+            columns[d] = replace(column, levels=levels)  # type: ignore[arg-type] # of one type
+    return replace(schema, columns=tuple(columns)), novel
+
+
+def mark_doubtful(
+    labels: Labels, unlabelled: Unlabelled, ids: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Mark the unlabelled rows, but for copies of rows labelled normal, if they may be odd."""
+    if unlabelled == "normal":
+        return np.zeros(len(labels), dtype=np.bool_)
+    doubtful: npt.NDArray[np.bool_] = labels == UNLABELLED
+    return doubtful & ~np.isin(ids, ids[labels == NORMAL])
+
+
+def _guarantee(folds: Sequence[Fold], held_back: set[int], doubtful: npt.NDArray[np.bool_]) -> str:
+    if any(len(np.intersect1d(fold.calibration, fold.validation_normals)) for fold in folds):
+        return REUSED
+    is_doubted = any(doubtful[fold.calibration].any() for fold in folds)
+    return (EXACT if held_back else CROSSED) + (DOUBTED if is_doubted else "")
+
+
+def plan_with_validation(
+    schema: Schema,
+    training: tuple[Table, Labels],
+    validation: tuple[Table, Labels],
+    seed: int,
+    unlabelled: Unlabelled = "robust",
+) -> Plan:
+    """Plan a fit whose validation rows the user has chosen: nothing is split off."""
+    table, labels = training
+    normals, anomalies = _by_label(labels)
+    own = _by_label(validation[1], "Validation")
+    own_normals, own_anomalies = (rows + table.n_rows for rows in own)
+    encoder = Encoder.fit(schema, table.take(normals))
+    fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
+    encoded = encoder.encode(table.followed_by(validation[0]))
+    notes = (*_notes(labels, [fold], unlabelled), *_column_notes(schema))
+    known = np.concatenate([labels, validation[1]])
+    doubtful = mark_doubtful(known, unlabelled, encoded.ids())
+    novel = np.zeros(encoded.observed.shape, dtype=np.bool_)  # validation rows were not seen
+    rows = encoded, table.n_rows, known, doubtful, novel
+    return Plan(encoder, *rows, (fold,), seed, REUSED, notes)
+
+
+def _by_label(
+    labels: Labels, what: str = "A fit"
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the row numbers of normals, unlabelled rows among them, and of anomalies."""
+    check_enough(labels, what)
+    return np.flatnonzero(labels != ANOMALY), np.flatnonzero(labels == ANOMALY)
+
+
+def _column_notes(schema: Schema) -> list[str]:
+    empty = [column.name for column in schema.columns if column.is_empty]
+    if not empty:
+        return []
+    columns, are = ("Column", "is") if len(empty) == 1 else ("Columns", "are")
+    return [f"{columns} {listed(empty)} {are} empty throughout; a value there will count as odd."]
+
+
+def _notes(labels: Labels, folds: Sequence[Fold], unlabelled: Unlabelled) -> list[str]:
+    """Say what the labels made the fit do, beyond the usual."""
+    notes = []
+    n_unlabelled = int((labels == UNLABELLED).sum())
+    if n_unlabelled and unlabelled == "normal":
+        is_one = n_unlabelled == 1
+        rows = "row trains as a normal row" if is_one else "rows train as normal rows"
+        notes.append(f"{n_unlabelled} unlabelled {rows}.")
+    trains = any(len(fold.anomalies) for fold in folds)
+    validates = any(len(fold.validation_anomalies) for fold in folds)
+    if not trains and not validates:
+        notes.append(
+            "No labelled anomaly: a density of the normal rows alone, its epochs chosen by "
+            "validation likelihood."
+        )
+    elif not validates:
+        notes.append(
+            "No labelled anomaly is left to validate on: all of them train, epochs are chosen by "
+            "validation likelihood, and an average weighs a few lambdas alike."
+        )
+    elif not trains:
+        notes.append(
+            "No labelled anomaly is left to train on: lambda is 0, and the labelled anomalies "
+            "choose the epoch."
+        )
+    return notes

@@ -1,0 +1,362 @@
+"""The only gradient step: one encoded table and a list of members, trained as a stack."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.func import functional_call
+
+from fewlier.density.base import Density, mean_over_passes
+from fewlier.density.joint import Rows, Terms, anchors, row_terms
+from fewlier.density.networks import denormals_as_zero
+from fewlier.training.adam import Adam
+from fewlier.training.batches import Batches, IntArray, Noise, Sample, n_steps, stacked_noise
+from fewlier.training.objective import likelihood_gap, mean_log_p, objective, pair_mean
+from fewlier.training.unlabelled import fence_at, trimmed, trust
+
+# Rows and passes that judge an epoch; the kept epoch is judged again with all passes.
+MAX_VALIDATION_NORMALS = 2000
+VALIDATION_PASSES = 3
+# Members beyond this size train in a further stack, with the same results.
+MAX_STACK_BYTES = 2**29
+
+Parameters = dict[str, Tensor]
+OnEpoch = Callable[[int, int], None]
+LikelihoodWeight = Callable[[Tensor, Tensor, Tensor], Tensor]
+Criterion = Literal["auc", "smooth_auc"]
+
+
+def no_news(done: int, total: int) -> None:
+    """Ignore the progress."""
+
+
+@final
+@dataclass(frozen=True)
+class Member:
+    """One density to train: the weight of its ranking term, its rows, and a seed.
+
+    `normals` and `anomalies` train it; `validation_normals` and `validation_anomalies` choose its
+    epoch. All are row numbers of the same encoded table. It starts from random parameters, or
+    where `start` says; then it keeps its last epoch: rows are labelled for scoring high, and by
+    such rows the start itself would seem best. `drawn` is what is random in its density's
+    structure, in the place of the template's.
+    """
+
+    lam: float
+    seed: int
+    normals: IntArray
+    anomalies: IntArray
+    validation_normals: IntArray
+    validation_anomalies: IntArray
+    start: Parameters | None = None
+    drawn: Parameters | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """How to train; the paper's are Adam at 1e-3 and the best of 100 epochs."""
+
+    max_epochs: int = 100
+    patience: int | None = None
+    batch_size: int = 100
+    learning_rate: float = 1e-3
+    criterion: Criterion = "smooth_auc"
+
+
+@final
+@dataclass(frozen=True)
+class Trained:
+    """A member at its best epoch (the first is 1), with its validation criterion per epoch."""
+
+    parameters: Parameters
+    best_epoch: int
+    curve: tuple[float, ...]
+
+    @property
+    def diverged(self) -> bool:
+        """Whether its validation criterion ceased to be a finite number."""
+        return not np.isfinite(self.curve).all()
+
+
+def train(
+    density: Density,
+    rows: Rows,
+    members: Sequence[Member],
+    settings: Settings,
+    on_epoch: OnEpoch = no_news,
+    doubtful: Bool[Tensor, " rows"] | None = None,
+) -> list[Trained]:
+    """Train every member from the same template; each comes out as if trained alone.
+
+    Parameters
+    ----------
+    density : Density
+        The template: masks and conditionals, on the device to train on.
+    rows : Rows
+        The encoded table, on the same device; members name rows of it.
+    members : sequence of Member
+        What to train. Members that take the same number of steps share a stack.
+    settings : Settings
+        How to train.
+    on_epoch : callable
+        Told at the start, and after every epoch, how many are done and how many there are at most.
+    doubtful : tensor (rows,) or None
+        Which of the rows may be hidden anomalies; None where none may.
+    """
+    density = copy.deepcopy(density)  # whoever scores with the template does not see it change
+    groups = _groups(density, members, settings)
+    total = settings.max_epochs * len(groups)
+    results: dict[int, Trained] = {}
+    on_epoch(0, total)
+    for number, group in enumerate(groups):
+        stack = _Stack(density, rows, [members[i] for i in group], settings, doubtful)
+        with denormals_as_zero():
+            for epoch in stack.epochs():
+                on_epoch(number * settings.max_epochs + epoch, total)
+        results.update(zip(group, stack.trained(), strict=True))
+    return [results[i] for i in range(len(members))]
+
+
+def bytes_to_train(density: Density, n_members: int) -> int:
+    """Estimate the memory that training takes: of each member in the end its best weights.
+
+    While it is in the stack there are its weights, those masked, their gradients, two moments and
+    what they become in a step, beside the best so far.
+    """
+    size = _n_bytes(density)
+    n_at_once = min(n_members, max(1, MAX_STACK_BYTES // size))
+    return size * (2 * n_members + 6 * n_at_once)
+
+
+def _n_bytes(density: Density) -> int:
+    return sum(p.numel() * p.element_size() for p in density.parameters())
+
+
+def _groups(density: Density, members: Sequence[Member], settings: Settings) -> list[list[int]]:
+    """Group members by steps per epoch, in stacks that fit in memory."""
+    capacity = max(1, MAX_STACK_BYTES // _n_bytes(density))
+    by_steps: dict[int, list[int]] = {}
+    for i, member in enumerate(members):
+        steps = n_steps(len(member.normals), settings.batch_size)
+        by_steps.setdefault(steps, []).append(i)
+    return [
+        group[start : start + capacity]
+        for group in by_steps.values()
+        for start in range(0, len(group), capacity)
+    ]
+
+
+@final
+class _Stack:
+    """Members in training: parameters with a leading member axis, and the best seen of each.
+
+    A member leaves the stack when it has waited `patience` epochs for an improvement, or when its
+    criterion is no longer finite: so it costs nothing more, and ends as it would alone.
+    """
+
+    def __init__(
+        self,
+        density: Density,
+        rows: Rows,
+        members: Sequence[Member],
+        settings: Settings,
+        doubtful: Bool[Tensor, " rows"] | None,
+    ) -> None:
+        self.density, self.rows, self.settings = density, rows, settings
+        self.doubtful = doubtful
+        self.device = rows.targets.device
+        self.is_warm = all(member.start is not None for member in members)
+        self.is_complete = bool(rows.has_value.all())
+        self.parameters = _initial(density, members, self.device)
+        self.drawn = _drawn(members, self.device)
+        self.optimizer = Adam(self.parameters.values(), settings.learning_rate)
+        self.lam = torch.tensor([member.lam for member in members], device=self.device)
+        self.batches = [
+            Batches(member.normals, member.anomalies, settings.batch_size, member.seed)
+            for member in members
+        ]
+        self.noise = [Noise(density.n_noise, member.seed) for member in members]
+        self.validation = _validation_sample(members).to(self.device)
+        # Drawn once, so that epochs are compared on the same noise, and for each row, so that it
+        # averages out; the noise that scoring uses is the same for all rows.
+        n_passes = min(VALIDATION_PASSES, density.n_passes)
+        self.validation_noise = [
+            stacked_noise(self.noise, self.validation) for _ in range(n_passes)
+        ]
+        self.active = torch.arange(len(members))
+        self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
+        self.best_value = torch.full((len(members),), -torch.inf)
+        self.best_epoch = torch.zeros(len(members), dtype=torch.int64)
+        self.curves: list[list[float]] = [[] for _ in members]
+
+    def epochs(self) -> Iterator[int]:
+        """Train, yielding the number of each epoch done, until no member may improve."""
+        step = 0
+        patience = self.settings.patience or self.settings.max_epochs
+        if self.is_warm:
+            self._remember(0, self._judge().cpu())
+        for epoch in range(1, self.settings.max_epochs + 1):
+            rule = partial(trust, fence=fence_at(epoch, self.settings.max_epochs))
+            for slices in zip(*(batches.epoch() for batches in self.batches), strict=True):
+                sample = Sample.of(*zip(*slices, strict=True)).to(self.device)
+                self._step(sample, step, rule)
+                step += 1
+            value = self._judge().cpu()
+            self._remember(epoch, value)
+            yield epoch
+            self._keep(value.isfinite() & (epoch - self.best_epoch[self.active] < patience))
+            if not len(self.active):
+                return
+
+    def _step(self, sample: Sample, step: int, rule: LikelihoodWeight) -> None:
+        noise = stacked_noise(self.noise, sample)
+        log_p = self._log_p(sample, step % self.density.n_passes, noise)
+        normal, anomaly = sample.split(log_p)
+        trusted = self._likelihood_weight(rule, sample, normal)
+        value = objective(normal, anomaly, *sample.weights, self.lam, trusted)
+        # Members share no parameter, so one backward pass serves them all, and one that turns
+        # to NaN is alone with it.
+        (-value.sum()).backward()
+        self.optimizer.step()
+
+    def _likelihood_weight(
+        self, rule: LikelihoodWeight, sample: Sample, normal: Float[Tensor, "m n"]
+    ) -> Float[Tensor, "m n"]:
+        """Weigh the normals of a sample in the likelihood, by a rule where some are doubtful."""
+        weight, _ = sample.weights
+        if self.doubtful is None:
+            return weight
+        return rule(normal, weight, self.doubtful[sample.index[:, : sample.n_normals]])
+
+    def _log_p(
+        self, sample: Sample, index: int, noise: Float[Tensor, "m r z"] | None
+    ) -> Float[Tensor, "m r"]:
+        """Return log p of each member's rows in one pass.
+
+        Cells without a value take their anchors from the normals of the sample itself.
+        """
+        n = sample.n_normals
+        rows = self.rows.take(sample.index)._replace(noise=noise)
+        values = self.parameters | self.drawn
+        terms: Terms = functional_call(self.density, values, (rows, index))
+        if self.is_complete:  # the common case, and faster
+            return terms.value.sum(-1) + terms.rest
+        counted = rows.has_value & (sample.weight.unsqueeze(-1) > 0)
+        parts = row_terms(terms, rows, anchors(terms.first(n), counted[:, :n]))
+        # Expected presence counts too: by surprises alone, knowing when cells are missing would
+        # gain nothing over the column's own rate, and would not be learned.
+        return parts.sum(-1) + terms.presence.clamp_min(0).sum(-1)
+
+    @torch.no_grad()
+    def _judge(self) -> Float[Tensor, " m"]:
+        passes = enumerate(self.validation_noise)
+        log_p = torch.stack([self._log_p(self.validation, i, noise) for i, noise in passes], -1)
+        normal, anomaly = self.validation.split(mean_over_passes(log_p))
+        return criterion(
+            normal,
+            anomaly,
+            *self.validation.weights,
+            name=self.settings.criterion,
+            likelihood_weight=self._likelihood_weight(trimmed, self.validation, normal),
+        )
+
+    def _remember(self, epoch: int, value: Float[Tensor, " m"]) -> None:
+        """Keep the members that are better than ever, or went on from a start: NaN never is."""
+        for i, v in zip(self.active.tolist(), value.tolist(), strict=True):
+            self.curves[i].append(v)
+        improved = value.isfinite() if self.is_warm else value > self.best_value[self.active]
+        which = self.active[improved]
+        self.best_value[which], self.best_epoch[which] = value[improved], epoch
+        for name, p in self.parameters.items():
+            self.best[name][which] = p.detach()[improved]
+
+    def _keep(self, keep: Bool[Tensor, " m"]) -> None:
+        """Let the other members leave, with their share of the optimizer's state."""
+        if keep.all():
+            return
+        members = keep.nonzero().squeeze(-1)
+        kept = self.optimizer.keep(members)
+        self.parameters = dict(zip(self.parameters, kept, strict=True))
+        self.drawn = {name: value[members] for name, value in self.drawn.items()}
+        self.active, self.lam = self.active[members], self.lam[members]
+        self.validation = self.validation.take(members)
+        self.batches = [self.batches[i] for i in members.tolist()]
+        self.noise = [self.noise[i] for i in members.tolist()]
+        self.validation_noise = [x if x is None else x[members] for x in self.validation_noise]
+
+    def trained(self) -> list[Trained]:
+        """Unstack the members at their best epochs."""
+        return [
+            Trained(
+                {name: p[i].clone() for name, p in self.best.items()},
+                int(self.best_epoch[i]),
+                tuple(curve),
+            )
+            for i, curve in enumerate(self.curves)
+        ]
+
+
+def _initial(density: Density, members: Sequence[Member], device: torch.device) -> Parameters:
+    """Stack the members' initial parameters; drawn on the CPU, so that devices agree."""
+    density.cpu()
+    states = []
+    for member in members:
+        density.reset(torch.Generator().manual_seed(member.seed))
+        drawn = {name: p.detach().clone() for name, p in density.named_parameters()}
+        states.append({n: p.cpu() for n, p in (member.start or drawn).items()})
+    density.to(device)
+    return {
+        name: torch.stack([state[name] for state in states]).to(device).requires_grad_()
+        for name in states[0]
+    }
+
+
+def _drawn(members: Sequence[Member], device: torch.device) -> Parameters:
+    """Stack what is random in the members' structures; nothing where the template's serves all."""
+    each = [member.drawn for member in members if member.drawn is not None]
+    names = each[0] if each else {}
+    return {name: torch.stack([one[name] for one in each]).to(device) for name in names}
+
+
+def _validation_sample(members: Sequence[Member]) -> Sample:
+    return Sample.of(
+        [validation_normals(member) for member in members],
+        [member.validation_anomalies for member in members],
+    )
+
+
+def validation_normals(member: Member) -> IntArray:
+    """Draw the normals that judge a member: all of them, or as many as are worth the time."""
+    rows = np.random.default_rng(member.seed).permutation(member.validation_normals)
+    return rows[:MAX_VALIDATION_NORMALS]
+
+
+def criterion(
+    normal: Float[Tensor, "m n"],
+    anomaly: Float[Tensor, "m a"],
+    normal_weight: Float[Tensor, "m n"],
+    anomaly_weight: Float[Tensor, "m a"],
+    *,
+    name: Criterion,
+    likelihood_weight: Float[Tensor, "m n"] | None = None,
+) -> Float[Tensor, " m"]:
+    """Judge members by log p of their validation rows; higher is better.
+
+    By AUC or its smooth version, against labelled and unlabelled rows alike; by the likelihood of
+    the normals, weighted if asked for, where no anomaly is held back.
+    """
+    gap = likelihood_gap(normal, anomaly)
+    # The sign of NaN is 0 in torch: a member gone astray would have an AUC of 1/2.
+    steps = torch.where(gap.isnan(), gap, (torch.sign(gap) + 1) / 2)
+    pairs = torch.sigmoid(gap) if name == "smooth_auc" else steps
+    ranking = pair_mean(pairs, normal_weight, anomaly_weight)
+    weight = normal_weight if likelihood_weight is None else likelihood_weight
+    likelihood = mean_log_p(normal, weight)
+    return torch.where(anomaly_weight.sum(-1) > 0, ranking, likelihood)

@@ -1,0 +1,147 @@
+"""Several conditionals may score one coding: each column has its own, by name."""
+
+import importlib.util
+import itertools
+import json
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pandas as pd
+import pytest
+from factories import small
+from negative_binomial import LARGEST_LOG_RATIO, USUAL_SIZE, NegativeBinomial
+from scipy import stats
+
+from fewlier import AnomalyDetector, FormatError, UserError
+from fewlier.density import DENSITIES
+from fewlier.density.conditionals import CONDITIONALS
+from fewlier.density.conditionals.poisson import Poisson
+
+NAME = "negative_binomial"
+RNG = np.random.default_rng(0)
+TABLE = pd.DataFrame(
+    {
+        "visits": RNG.poisson(30, 300) * (np.arange(300) != 7),  # counts begin at 0 or 1
+        "calls": RNG.poisson(40, 300) * (np.arange(300) != 7),
+        "amount": RNG.normal(size=300),
+        "insured": RNG.integers(0, 2, 300),
+    }
+)
+LABELS = np.arange(300) % 30 == 3
+QUICK = {"max_epochs": 2, "latent": 2, "n_samples": 2, "n_transforms": 2}
+
+
+@pytest.fixture
+def second(monkeypatch):
+    """Add the conditional to the registry, which is all that a contributor does."""
+    monkeypatch.setitem(CONDITIONALS, NAME, NegativeBinomial)
+
+
+def scored_by(detector):
+    """Return which class scores each column."""
+    groups = detector.model_.density.joint.groups
+    names = detector.model_.encoder.schema.names
+    return {names[d]: type(g.conditional) for g in groups for d in g.columns.tolist()}
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+def test_a_second_conditional_changes_nothing_for_who_does_not_name_it(density, monkeypatch):
+    before = small(density=density, **QUICK).fit(TABLE, LABELS).anomaly_score(TABLE)
+    monkeypatch.setitem(CONDITIONALS, NAME, NegativeBinomial)
+    after = small(density=density, **QUICK).fit(TABLE, LABELS)
+    np.testing.assert_array_equal(after.anomaly_score(TABLE), before)
+    assert NegativeBinomial not in scored_by(after).values()
+
+
+@pytest.mark.usefixtures("second")
+@pytest.mark.parametrize(
+    ("conditionals", "expected"),
+    [
+        ({"visits": NAME}, {"visits": NegativeBinomial, "calls": Poisson}),
+        ({"count": NAME}, {"visits": NegativeBinomial, "calls": NegativeBinomial}),
+        ({"count": NAME, "calls": "poisson"}, {"visits": NegativeBinomial, "calls": Poisson}),
+        ({"count": "poisson"}, {"visits": Poisson, "calls": Poisson}),
+    ],
+)
+def test_each_column_has_the_conditional_that_was_named_for_it(conditionals, expected):
+    detector = small(conditionals=conditionals, max_epochs=1).fit(TABLE, LABELS)
+    found = scored_by(detector)
+    assert {name: found[name] for name in expected} == expected
+    is_named = {name: cls is NegativeBinomial for name, cls in expected.items()}
+    kinds = detector.summary_.kinds
+    assert {n: k for n, k in kinds.items() if n in expected} == {
+        name: f"count, scored by {NAME}" if named else "count" for name, named in is_named.items()
+    }
+
+
+@pytest.mark.usefixtures("second")
+@pytest.mark.parametrize("density", DENSITIES)
+def test_the_choice_is_in_the_file(density, tmp_path):
+    choice = {"visits": NAME}
+    detector = small(conditionals=choice, density=density, **QUICK).fit(TABLE, LABELS)
+    detector.save(tmp_path / "a.fewlier")
+    loaded = AnomalyDetector.load(tmp_path / "a.fewlier")
+    assert scored_by(loaded) == scored_by(detector)
+    assert scored_by(loaded)["visits"] is NegativeBinomial
+    np.testing.assert_array_equal(loaded.anomaly_score(TABLE), detector.anomaly_score(TABLE))
+    assert loaded.get_params()["conditionals"] == choice
+    expected = loaded.explain(TABLE[:3]).expected
+    assert (expected.low[::4] <= expected.high[::4]).all()
+    loaded.update(TABLE[:60], LABELS[:60])
+    assert scored_by(loaded) == scored_by(detector)
+    with ZipFile(tmp_path / "a.fewlier") as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".json")]
+        columns = json.loads(archive.read(name))["encoder"]["schema"]["columns"]
+    assert [column["conditional"] for column in columns] == [NAME, None, None, None]
+
+
+def test_a_file_that_names_an_unknown_conditional_is_refused(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setitem(CONDITIONALS, NAME, NegativeBinomial)
+        small(conditionals={"visits": NAME}, max_epochs=1).fit(TABLE, LABELS).save(tmp_path / "a")
+    with pytest.raises(FormatError, match="'visits' is scored by an unknown 'negative_binomial'"):
+        AnomalyDetector.load(tmp_path / "a")
+
+
+@pytest.mark.usefixtures("second")
+def test_a_conditional_that_cannot_score_a_column_is_an_error():
+    with pytest.raises(UserError, match="'amount' is declared 'count' but has"):
+        small(conditionals={"amount": NAME}).fit(TABLE, LABELS)
+
+
+def calls_of(test):
+    """Yield the arguments of a test of the contract, for the second conditional."""
+    marks = [mark for mark in test.pytestmark if mark.name == "parametrize"]
+    names = [mark.args[0] for mark in marks]
+    values = [[NAME] if mark.args[0] == "name" else mark.args[1] for mark in marks]
+    for choice in itertools.product(*values):
+        yield dict(zip(names, choice, strict=True))
+
+
+@pytest.mark.usefixtures("second")
+def test_the_contract_holds_for_it():
+    path = Path(__file__).parents[1] / "contract" / "test_conditionals.py"
+    spec = importlib.util.spec_from_file_location("contract_with_a_second", path)
+    contract = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(contract)
+
+    def log_mass(phi, x):
+        log_m, log_r = phi
+        m = np.maximum(contract.MEANS, 1e-3) * np.exp(contract.bounded(log_m, 15))
+        r = USUAL_SIZE * np.exp(contract.bounded(log_r, LARGEST_LOG_RATIO))
+        return stats.nbinom.logpmf(x, r, r / (r + m))
+
+    targets = [0, 1, 2, 40, 1000, 1e6]
+    contract.CASES[NAME] = contract.case(targets, lambda: contract.integers(20_000), log_mass)
+    assert NAME in contract.NUMBERS
+    tests = [
+        test
+        for title, test in vars(contract).items()
+        if title.startswith("test_")
+        and any(NAME in mark.args[1] for mark in getattr(test, "pytestmark", ()))
+    ]
+    assert len(tests) > 10
+    for test in tests:
+        for arguments in calls_of(test):
+            test(**arguments)

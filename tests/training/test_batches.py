@@ -1,0 +1,146 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fewlier.training.batches import MAX_STEPS, Batches, Noise, Sample, n_steps, stacked_noise
+
+
+def rows(*numbers):
+    return np.array(numbers, dtype=np.int64)
+
+
+def epoch(n_normals, n_anomalies, size, seed=0):
+    """One epoch's steps over normals counted from 0 and anomalies counted from 1000."""
+    batches = Batches(np.arange(n_normals), 1000 + np.arange(n_anomalies), size, seed)
+    return list(batches.epoch())
+
+
+def sample():
+    return Sample.of([rows(4, 5, 6), rows(7)], [rows(), rows(8, 9)])
+
+
+def test_a_sample_pads_members_with_rows_of_weight_zero():
+    assert sample().index.tolist() == [[4, 5, 6, 0, 0], [7, 0, 0, 8, 9]]
+    assert sample().weight.tolist() == [[1, 1, 1, 0, 0], [1, 0, 0, 1, 1]]
+    assert sample().n_normals == 3
+
+
+def test_a_sample_without_anomalies_has_no_place_for_them():
+    found = Sample.of([rows(1, 2), rows(3, 4)], [rows(), rows()])
+    normal, anomaly = found.weights
+    assert normal.shape == (2, 2)
+    assert anomaly.shape == (2, 0)
+
+
+def test_a_sample_parts_normals_from_anomalies():
+    normal, anomaly = sample().split(sample().index.float())
+    assert normal.tolist() == [[4, 5, 6], [7, 0, 0]]
+    assert anomaly.tolist() == [[0, 0], [8, 9]]
+
+
+def test_some_members_can_be_taken_from_a_sample():
+    found = sample().take(torch.tensor([1])).to(torch.device("cpu"))
+    assert found.index.tolist() == [[7, 0, 0, 8, 9]]
+    assert found.weight.tolist() == [[1, 0, 0, 1, 1]]
+    assert found.n_normals == 3
+
+
+@given(n_normals=st.integers(1, 200), n_anomalies=st.integers(0, 30), size=st.integers(1, 50))
+def test_an_epoch_visits_different_normals_with_all_or_a_batch_of_anomalies(
+    n_normals, n_anomalies, size
+):
+    steps = epoch(n_normals, n_anomalies, size)
+    normals = np.concatenate([normal for normal, _ in steps])
+    assert len(steps) == n_steps(n_normals, size)
+    assert len(set(normals.tolist())) == len(normals)
+    assert set(normals.tolist()) <= set(range(n_normals))
+    for normal, anomaly in steps:
+        assert len(normal) == min(size, n_normals)
+        assert len(set(anomaly.tolist())) == len(anomaly) == min(size, n_anomalies)
+        assert set(anomaly.tolist()) <= set(range(1000, 1000 + n_anomalies))
+
+
+def test_an_epoch_leaves_out_less_than_one_batch():
+    steps = epoch(97, 0, 10)
+    assert sum(len(normal) for normal, _ in steps) == 90
+
+
+def test_every_normal_is_visited_in_the_long_run():
+    batches = Batches(np.arange(19), rows(), 10, seed=0)
+    visited = itertools.chain.from_iterable(batches.epoch() for _ in range(20))
+    assert set(np.concatenate([normal for normal, _ in visited]).tolist()) == set(range(19))
+
+
+def test_every_one_of_many_anomalies_is_visited_in_the_long_run():
+    batches = Batches(np.arange(5), np.arange(30), 5, seed=0)
+    visited = itertools.chain.from_iterable(batches.epoch() for _ in range(60))
+    assert set(np.concatenate([anomaly for _, anomaly in visited]).tolist()) == set(range(30))
+
+
+def test_the_same_seed_gives_the_same_batches_and_another_seed_others():
+    def flat(seed):
+        return np.concatenate([normal for normal, _ in epoch(40, 3, 10, seed)]).tolist()
+
+    assert flat(1) == flat(1) != flat(2)
+
+
+def test_epochs_differ():
+    batches = Batches(np.arange(40), rows(), 10, seed=0)
+    first, second = (np.concatenate([n for n, _ in batches.epoch()]) for _ in range(2))
+    assert first.tolist() != second.tolist()
+
+
+@pytest.mark.parametrize("n_anomalies", [1, 3, 25])
+def test_the_normals_of_a_step_do_not_depend_on_the_anomalies(n_anomalies):
+    plain = Batches(np.arange(40), rows(), 10, seed=0)
+    labelled = Batches(np.arange(40), np.arange(n_anomalies), 10, seed=0)
+    for _ in range(3):
+        for (normal, _), (same, _) in zip(plain.epoch(), labelled.epoch(), strict=True):
+            assert normal.tolist() == same.tolist()
+
+
+@pytest.mark.parametrize(
+    ("n_normals", "size", "expected"),
+    [(1, 100, 1), (99, 100, 1), (100, 100, 1), (199, 100, 1), (200, 100, 2), (1050, 100, 10)],
+)
+def test_an_epoch_takes_as_many_steps_as_there_are_whole_batches(n_normals, size, expected):
+    assert n_steps(n_normals, size) == expected
+
+
+@given(n_normals=st.integers(1, 10**9), size=st.integers(1, 10**4))
+def test_an_epoch_takes_at_least_one_step_and_at_most_the_limit(n_normals, size):
+    assert 1 <= n_steps(n_normals, size) <= MAX_STEPS
+
+
+def test_a_large_table_is_sampled_anew_each_epoch():
+    steps = epoch(3 * MAX_STEPS, 0, 2)
+    assert len(steps) == MAX_STEPS
+    assert max(int(normal.max()) for normal, _ in steps) > 2 * MAX_STEPS
+
+
+def test_noise_is_standard_normal_and_zero_where_a_sample_is_padded():
+    noise = stacked_noise([Noise(20_000, 0), Noise(20_000, 1)], sample())
+    assert noise.shape == (2, 5, 20_000)
+    real = noise[sample().weight > 0]
+    assert real.mean(-1).abs().max() < 0.05
+    assert (real.std(-1) - 1).abs().max() < 0.05
+    assert not noise[sample().weight == 0].any()
+
+
+def test_a_member_draws_the_same_noise_whoever_trains_beside_it():
+    alone = Sample.of([rows(7)], [rows(8, 9)])
+    one, both = [Noise(3, 1)], [Noise(3, 0), Noise(3, 1)]
+    for _ in range(3):
+        expected = stacked_noise(one, alone)[0]
+        assert torch.equal(stacked_noise(both, sample())[1][[0, 3, 4]], expected)
+
+
+def test_noise_of_normals_does_not_depend_on_the_anomalies_and_is_fresh_in_every_step():
+    with_anomalies, without = Noise(4, 5), Noise(4, 5)
+    steps = [with_anomalies.draw(10, 6)[0] for _ in range(3)]
+    np.testing.assert_array_equal(steps, [without.draw(10, 0)[0] for _ in range(3)])
+    assert len(np.unique(steps)) == 3 * 10 * 4
