@@ -140,7 +140,7 @@ def test_scores_are_written_batch_by_batch_and_progress_is_told(
 def test_cells_that_training_never_saw_are_counted(opened, detector):
     rows = ROWS.assign(city=ROWS["city"].where(ROWS.index > 2, "Paris"))
     report = score_file(detector, opened(text(rows)), lambda _: None)
-    assert report.outside == {"visits": 1, "city": 3}
+    assert report.n_impossible == {"visits": 1, "city": 3}
 
 
 def test_typed_scores_have_the_types_of_the_model_and_others_stay_text(opened, detector):

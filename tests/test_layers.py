@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "src" / "fewlier"
 
 FLOORS = [  # bottom to top; a room imports only from floors below its own
-    {"errors", "stopping", "shown"},
+    {"arrays", "errors", "stopping", "shown"},
     {"state", "atomic", "room"},
     {"table"},
     {"density", "decision"},
@@ -30,8 +30,9 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # What these need of torch they import when it is needed.
-WITHOUT_TORCH = ["errors", "stopping", "shown", "state", "atomic", "room", "table", "decision"]
-WITHOUT_TORCH += ["training.history", "summary", "pace", "cli", "modelfile.manifest", "datasets"]
+WITHOUT_TORCH = ["arrays", "errors", "stopping", "shown", "state", "atomic", "room", "table"]
+WITHOUT_TORCH += ["decision", "training.history", "summary", "pace", "cli", "modelfile.manifest"]
+WITHOUT_TORCH += ["datasets"]
 
 MAX_FUNCTION_LINES = 60  # without its docstring
 MAX_FILE_LINES, MAX_LINES_OF = 350, {"detector.py": 500}

@@ -140,8 +140,8 @@ def update_file(
 class ScoreReport:
     """What scoring a file came to.
 
-    `outside` counts, by column, the cells that training never saw the like of: a category never
-    met, a negative count; `unread` those in another form than the column's, which count as
+    `n_impossible` counts, by column, the cells whose value the column cannot have: a category
+    never seen, a negative count; `unread` those in another form than the column's, which count as
     missing. `passed_through` names the columns that the model does not know.
     `threshold` is the model's own, or that of the file, infinite where no row can be above it.
     """
@@ -150,7 +150,7 @@ class ScoreReport:
     n_above_threshold: int
     threshold: float
     passed_through: tuple[str, ...]
-    outside: dict[str, int]
+    n_impossible: dict[str, int]
     unread: dict[str, int]
     drift: Drift
 
@@ -201,7 +201,7 @@ def score_file(
         n_above,
         threshold,
         passed_through,
-        tally.outside,
+        tally.n_impossible,
         dict(tally.unread),
         tally.drift,
     )
@@ -218,7 +218,7 @@ class Tally:
         self._reference = self._model.reference
         self._cells = [np.zeros_like(part) for part in self._reference.counts]
         self._ranks = self._calibration.counts(np.empty(0))
-        self._outside = np.zeros(len(self._names), dtype=np.int64)
+        self._n_impossible = np.zeros(len(self._names), dtype=np.int64)
         self.unread: Counter[str] = Counter()  # cells that could not be read, by column
 
     def counted(
@@ -227,7 +227,7 @@ class Tally:
         """Pass rows on and count them."""
         for batch, table, encoded, scores in scored:
             self._ranks += self._calibration.counts(scores)
-            self._outside += encoded.outside.sum(0)
+            self._n_impossible += encoded.impossible.sum(0)
             self.unread.update({name: cells.n for name, cells in table.unread.items()})
             for total, new in zip(self._cells, self._reference.count(encoded), strict=True):
                 total += new
@@ -239,9 +239,9 @@ class Tally:
         return int(self._ranks.sum())
 
     @property
-    def outside(self) -> dict[str, int]:
+    def n_impossible(self) -> dict[str, int]:
         """Cells that training never saw the like of, by column."""
-        return {name: int(n) for name, n in zip(self._names, self._outside, strict=True) if n}
+        return {name: int(n) for name, n in zip(self._names, self._n_impossible, strict=True) if n}
 
     @property
     def drift(self) -> Drift:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
+from fewlier.arrays import Bools
 from fewlier.decision.calibration import check_share
 from fewlier.density import DENSITIES
 from fewlier.density.base import FLOWS, Architecture
@@ -18,7 +19,6 @@ from fewlier.errors import ParameterError, UserError
 from fewlier.fit import Recipe
 from fewlier.table import Column, Kind, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
-from fewlier.table.frame import Bools
 from fewlier.table.inference import IGNORE
 from fewlier.training.stack import Settings
 

@@ -196,7 +196,7 @@ def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
         "fdr": None,
         "unit": loaded.score_unit_,
         "passed_through": ["id", "fraud"],
-        "outside": {"visits": 1},
+        "n_impossible": {"visits": 1},
         "unread": {},
         "drift": loaded.drift(ROWS[FEATURES]).to_json(),
     }

@@ -178,7 +178,7 @@ def test_a_memory_returns_as_it_was(selection, tmp_path):
     detector = fitted(selection=selection, lambdas=(0, 1, 10))
     loaded = AnomalyDetector.load(saved_as(detector, tmp_path))
     found, kept = loaded._memory, detector._memory
-    for name in ("inputs", "targets", "observed", "outside"):
+    for name in ("inputs", "targets", "observed", "impossible"):
         one, other = getattr(found.encoded, name), getattr(kept.encoded, name)
         np.testing.assert_array_equal(one, other)
         assert one.dtype == other.dtype
@@ -497,7 +497,10 @@ IN_WEIGHTS = {
     "NaN in memory": (changed("memory.inputs", put((0, 0), np.nan)), "holds NaN or infinity"),
     "infinite memory": (changed("memory.targets", put((3, 1), np.inf)), "holds NaN or infinity"),
     "flag": (changed("memory.observed", put((0, 0), 2)), "memory.observed' is no truth value"),
-    "flags": (changed("memory.outside", put((2, 1), 255)), "memory.outside' is no truth value"),
+    "flags": (
+        changed("memory.impossible", put((2, 1), 255)),
+        "memory.impossible' is no truth value",
+    ),
     "count": (changed("memory.counted", put(5, 2)), "memory.counted' is no truth value"),
     "label": (changed("memory.labels", put(5, 2)), "memory.labels' is no label"),
     "labels": (changed("memory.labels", put(slice(None), 0)), "anomalies that are not labelled so"),

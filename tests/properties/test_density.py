@@ -279,7 +279,7 @@ def test_anchors_carry_no_gradient():
 
 
 def test_anchors_stand_in_where_a_cell_has_no_value():
-    flags = {"observed": [[True, False, True]], "outside": [[False, False, True]]}
+    flags = {"observed": [[True, False, True]], "impossible": [[False, False, True]]}
     rows = Rows(torch.zeros(1, 3), torch.zeros(1, 3), *map(torch.tensor, flags.values()))
     value, presence = torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[-0.1, -0.2, -0.3]])
     substitutes = Anchors(torch.tensor([10.0, 20.0, 30.0]), torch.tensor([-10.0, -20.0, -30.0]))

@@ -93,7 +93,7 @@ def test_drift_and_strange_cells_are_those_of_the_whole_file(detector, table):
     found, _ = gathered(detector, table)
     assert found.drift == detector.drift(moved[FEATURES])
     assert found.drift.columns[0] == "amount"
-    assert found.outside["city"] == 5
+    assert found.n_impossible["city"] == 5
 
 
 def test_a_label_column_that_is_not_there_is_told(detector, table):

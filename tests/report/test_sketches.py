@@ -45,7 +45,7 @@ def place(encoder, sketches, name, value):
     row = row.assign(**{"never": np.nan, name: [value]})
     encoded = encoder.encode(encoder.schema.match(Table.of(row)))
     d = encoder.schema.names.index(name)
-    return sketches[name].place(float(encoded.targets[0, d]), bool(encoded.outside[0, d]))
+    return sketches[name].place(float(encoded.targets[0, d]), bool(encoded.impossible[0, d]))
 
 
 @pytest.mark.parametrize(("name", "axis"), [("height", lambda x, _: x), ("money", None)])

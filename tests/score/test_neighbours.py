@@ -175,7 +175,7 @@ def test_a_number_that_a_column_cannot_hold_is_odder_the_further_away_it_is(kind
         new = pd.concat([frame.head(1)] * 4, ignore_index=True)
         new.loc[1:, "b"] = odd
         encoded = encoder.encode(schema.match(Table.of(new)))
-        assert encoded.outside.sum() == 3
+        assert encoded.impossible.sum() == 3
         found = Rows.of(encoded)
         scores = neighbours.score(found)
         assert (np.diff(scores) > 0).all()

@@ -67,7 +67,7 @@ def test_a_date_far_from_training_is_outside_and_one_within_twenty_years_is_not(
     encoded = Encoder.fit(schema, schema.match(Table.of(pd.DataFrame({"when": dates})))).encode(
         matched
     )
-    assert encoded.outside[:, 0].tolist() == [True, False, False, True]
+    assert encoded.impossible[:, 0].tolist() == [True, False, False, True]
 
 
 def test_a_long_training_reaches_as_far_again():
@@ -75,8 +75,8 @@ def test_a_long_training_reaches_as_far_again():
     days = schema.match(
         Table.of(pd.DataFrame({"when": ["1945-01-01", "2055-01-01", "2065-01-01"]}))
     )
-    outside = schema.columns[0].date.outside(days.cells["when (date)"])
-    assert outside.tolist() == [False, False, True]
+    impossible = schema.columns[0].date.is_impossible(days.cells["when (date)"])
+    assert impossible.tolist() == [False, False, True]
 
 
 def test_hours_are_counted_from_the_longest_pause_so_that_midnight_is_no_seam():

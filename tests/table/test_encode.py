@@ -35,7 +35,7 @@ def one_column(values, kind, new):
 
 
 def assert_same(encoded, other):
-    for name in ("inputs", "targets", "observed", "outside"):
+    for name in ("inputs", "targets", "observed", "impossible"):
         np.testing.assert_array_equal(getattr(encoded, name), getattr(other, name), err_msg=name)
 
 
@@ -62,7 +62,7 @@ def test_shapes_and_dtypes_are_those_promised():
     assert encoded.inputs.shape == (60, encoder.n_inputs)
     assert encoded.targets.shape == (60, encoder.n_columns)
     assert (encoded.inputs.dtype, encoded.targets.dtype) == (np.float32, np.float32)
-    assert (encoded.observed.dtype, encoded.outside.dtype) == (bool, bool)
+    assert (encoded.observed.dtype, encoded.impossible.dtype) == (bool, bool)
 
 
 def test_inputs_belong_to_their_columns_indicators_last():
@@ -76,7 +76,7 @@ def test_inputs_belong_to_their_columns_indicators_last():
 def test_training_rows_are_in_their_domain_and_read_within_zero_and_one():
     encoder, table = fitted(mixed_frame())
     encoded = encoder.encode(table)
-    assert not encoded.outside.any()
+    assert not encoded.impossible.any()
     assert encoded.observed.sum() == 60 * 5 - 2
     assert (encoded.inputs >= 0).all()
     assert (encoded.inputs <= 1).all()
@@ -118,7 +118,7 @@ def test_a_range_beyond_float64_is_encoded():
 def test_a_third_value_of_a_binary_is_outside():
     encoded = one_column([2, 7, 7, 7], "binary", [2, 7, 3, NAN])
     np.testing.assert_allclose(encoded.targets[:, 0], [0, 1, 0.2, 0])
-    assert encoded.outside[:, 0].tolist() == [False, False, True, False]
+    assert encoded.impossible[:, 0].tolist() == [False, False, True, False]
     assert encoded.observed[:, 0].tolist() == [True, True, True, False]
     assert encoded.inputs[:, 0].tolist() == [0, 1, 0.75, 0.75]
 
@@ -126,7 +126,7 @@ def test_a_third_value_of_a_binary_is_outside():
 @pytest.mark.parametrize("levels", [(0, 1e-310), (0, 1e-30), (-1e308, 1e308)])
 def test_numbers_far_from_a_binary_are_finite(levels):
     encoded = one_column([*levels, levels[1]], "binary", [1e300, -1e300, 1.7e308])
-    assert encoded.outside.all()
+    assert encoded.impossible.all()
     assert np.isfinite(encoded.targets).all()
 
 
@@ -140,7 +140,7 @@ def test_counts_are_scored_raw_and_read_as_scaled_logarithms():
 
 def test_negative_and_fractional_counts_are_outside():
     encoded = one_column([0, 1, 2], "count", [-1, 0.5, 1])
-    assert encoded.outside[:, 0].tolist() == [True, True, False]
+    assert encoded.impossible[:, 0].tolist() == [True, True, False]
     assert encoded.targets[:, 0].tolist() == [-1, 0.5, 1]  # no conditional scores the first two
     assert np.isfinite(encoded.inputs).all()
 
@@ -148,7 +148,7 @@ def test_negative_and_fractional_counts_are_outside():
 def test_positive_values_are_scored_raw_within_float32():
     encoded = one_column([0, 0.5, 3, 1], "positive", [0, 0.5, 1e300, 1e-300, -1])
     assert encoded.targets[:, 0].tolist() == [0, 0.5, np.float32(1e30), 0, -1]
-    assert encoded.outside[:, 0].tolist() == [False] * 4 + [True]
+    assert encoded.impossible[:, 0].tolist() == [False] * 4 + [True]
     assert np.isfinite(encoded.inputs).all()
 
 
@@ -160,7 +160,7 @@ def test_categories_are_one_hot_in_the_order_of_their_frequency():
 
 def test_an_unseen_category_is_outside_and_finite():
     encoded = one_column(["b", "a", "b"], "category", ["new", None])
-    assert encoded.outside[:, 0].tolist() == [True, False]
+    assert encoded.impossible[:, 0].tolist() == [True, False]
     assert encoded.observed[:, 0].tolist() == [True, False]
     assert encoded.targets[:, 0].tolist() == [0, 0]
     assert encoded.inputs.tolist() == [[0, 0], [0, 0]]
@@ -172,7 +172,7 @@ def test_rare_categories_share_the_last_code():
     encoded = encode(encoder, pd.DataFrame({"x": ["000", "062", "063", "099", "100"]}))
     assert encoder.n_levels.tolist() == [MAX_LEVELS]
     assert encoded.targets[:, 0].tolist() == [0, 62, 63, 63, 0]
-    assert encoded.outside[:, 0].tolist() == [False] * 4 + [True]
+    assert encoded.impossible[:, 0].tolist() == [False] * 4 + [True]
     assert encoded.inputs.sum(axis=1).tolist() == [1, 1, 1, 1, 0]
 
 
@@ -181,7 +181,7 @@ def test_a_count_coded_as_category_is_looked_up_as_a_number():
     encoded = encode(encoder, pd.DataFrame({"x": [1.0, 2, 9]}))
     assert encoder.n_levels.tolist() == [3]
     assert encoded.targets[:, 0].tolist() == [0, 2, 9]
-    assert encoded.outside[:, 0].tolist() == [False, False, True]
+    assert encoded.impossible[:, 0].tolist() == [False, False, True]
 
 
 def test_numbers_declared_categories_are_encoded_by_their_text():
@@ -208,7 +208,7 @@ def test_constant_and_empty_columns_are_encoded(values, declared):
     encoder, table = fitted(pd.DataFrame({"x": values}), declared)
     encoded = encoder.encode(table)
     assert encoded.targets.tolist() == [[0], [0]]
-    assert not encoded.outside.any()
+    assert not encoded.impossible.any()
     assert np.isfinite(encoded.inputs).all()
 
 
@@ -216,7 +216,7 @@ def test_constant_and_empty_columns_are_encoded(values, declared):
 def test_any_other_value_is_outside_the_domain_of_a_constant(value):
     encoder, _ = fitted(pd.DataFrame({"x": [value] * 3}))
     others = pd.DataFrame({"x": [value, np.nextafter(value, np.inf), -1e300, NAN]})
-    assert encode(encoder, others).outside[:, 0].tolist() == [False, True, True, False]
+    assert encode(encoder, others).impossible[:, 0].tolist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -3e6, 1e-4])
@@ -231,7 +231,9 @@ def test_any_other_value_is_far_from_a_constant_declared_real(value):
 def test_a_text_column_declared_category_but_missing_everywhere_has_one_code():
     encoder, table = fitted(pd.DataFrame({"x": [None, None], "y": [1, 2]}), {"x": "category"})
     assert encoder.n_levels.tolist() == [1, 0]
-    assert encode(encoder, pd.DataFrame({"x": ["a"], "y": [1]})).outside.tolist() == [[True, False]]
+    assert encode(encoder, pd.DataFrame({"x": ["a"], "y": [1]})).impossible.tolist() == [
+        [True, False]
+    ]
     assert encoder.encode(table).inputs[:, 0].tolist() == [0, 0]
 
 
@@ -349,7 +351,7 @@ def test_any_table_encodes_finitely_and_its_encoder_survives_json(rows, new_row,
     text = json.dumps(encoder.to_json(), allow_nan=False)
     assert Encoder.from_json(json.loads(text)) == encoder
     training = encoder.encode(table)
-    assert not training.outside.any()
+    assert not training.impossible.any()
     # A text column that is missing everywhere counts as numeric, and refuses text.
     if frame["t"].isna().all():
         new_row = (*new_row[:2], None)

@@ -140,8 +140,8 @@ def test_a_category_that_only_a_held_back_row_has_is_one_never_seen(n):
     assert 0.1 < is_only.mean() < 0.6
     fresh = Table.of(X.iloc[held_back].assign(city=np.where(is_only, "new", X["city"][held_back])))
     expected, found = plan.encoder.encode(fresh), plan.as_new(held_back)
-    assert found.outside[is_only, 1].all()
-    for name in ("inputs", "targets", "outside"):
+    assert found.impossible[is_only, 1].all()
+    for name in ("inputs", "targets", "impossible"):
         same = is_only | (n == 300)  # of many rows, the other row of a city may be held back too
         np.testing.assert_array_equal(getattr(found, name)[same], getattr(expected, name)[same])
 
@@ -154,7 +154,7 @@ def test_a_number_that_only_a_held_back_row_has_lies_where_it_lies():
     plan = make_plan(infer_schema(table), table, labels, "average", 0)
     assert plan.encoder.schema.columns[0].coding == "category"
     row = plan.as_new(np.array([7, 8]))
-    assert row.outside[:, 0].tolist() == [True, False]
+    assert row.impossible[:, 0].tolist() == [True, False]
     assert row.targets[0, 0] == 9
 
 

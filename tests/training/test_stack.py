@@ -283,9 +283,9 @@ def test_what_stands_in_for_a_value_outside_its_domain_is_never_read():
     place = torch.arange(len(rows.targets)) == 120, 2
     curves = []
     for code in (0.0, 1.0):
-        targets, outside = rows.targets.clone(), rows.outside.clone()
-        targets[place], outside[place] = code, True
-        odd = rows._replace(targets=targets, outside=outside)
+        targets, impossible = rows.targets.clone(), rows.impossible.clone()
+        targets[place], impossible[place] = code, True
+        odd = rows._replace(targets=targets, impossible=impossible)
         curves.append(train(density, odd, [member(validation_anomalies=[])], QUICK)[0].curve)
     assert curves[0] == curves[1]
 

@@ -81,8 +81,8 @@ def score(
         say(f"warning: {no_discovery(calibration, fdr)}")
     if report.drift.found:
         say(f"warning: {report.drift}")
-    if report.outside:
-        cells = ", ".join(f"{n} in {shown(name)}" for name, n in report.outside.items())
+    if report.n_impossible:
+        cells = ", ".join(f"{n} in {shown(name)}" for name, n in report.n_impossible.items())
         say(f"note: values never seen in training, or impossible, count as odd: {cells}.")
     if report.passed_through:
         say(f"note: not columns of the model, passed through: {_names(report.passed_through)}.")
@@ -94,7 +94,7 @@ def score(
         "fdr": fdr,
         "unit": detector.score_unit_,
         "passed_through": list(report.passed_through),
-        "outside": report.outside,
+        "n_impossible": report.n_impossible,
         "unread": report.unread,
         "drift": report.drift.to_json(),
     }

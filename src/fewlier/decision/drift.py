@@ -54,7 +54,7 @@ class Reference:
         """Choose bins that hold about as many normals each, and count."""
         edges = []
         for d, column in enumerate(encoder.schema.columns):
-            values = normals.targets[normals.observed[:, d] & ~normals.outside[:, d], d]
+            values = normals.targets[normals.observed[:, d] & ~normals.impossible[:, d], d]
             has_levels = column.coding in (Kind.BINARY, Kind.CATEGORY)
             edges.append(_edges(values[:0] if has_levels else values))
         empty = cls(tuple(edges), tuple(np.zeros(n, np.int64) for n in _n_bins(encoder, edges)))
@@ -98,11 +98,11 @@ class Reference:
         return cls(tuple(edges), tuple(counts))
 
     def _count_column(self, rows: Encoded, d: int, n: int) -> Ints:
-        targets = np.where(rows.outside[:, d], 0, rows.targets[:, d])
+        targets = np.where(rows.impossible[:, d], 0, rows.targets[:, d])
         edges, missing = self.edges[d], n - 1
         bins = np.searchsorted(edges, targets) if len(edges) else targets.astype(np.int64)
         bins = np.clip(bins, 0, missing - 2)  # a column that never had a value has one bin for all
-        bins = np.where(rows.outside[:, d], missing - 1, bins)
+        bins = np.where(rows.impossible[:, d], missing - 1, bins)
         return np.bincount(np.where(rows.observed[:, d], bins, missing), minlength=n)
 
 

@@ -32,19 +32,19 @@ class Rows(NamedTuple):
     inputs: Float[Tensor, "*n i"]
     targets: Float[Tensor, "*n d"]
     observed: Bool[Tensor, "*n d"]
-    outside: Bool[Tensor, "*n d"]
+    impossible: Bool[Tensor, "*n d"]
     noise: Float[Tensor, "*n z"] | None = None
 
     @classmethod
     def of(cls, encoded: Encoded, device: torch.device | str = "cpu") -> "Rows":
         """Move an encoded table onto a device."""
-        arrays = (encoded.inputs, encoded.targets, encoded.observed, encoded.outside)
+        arrays = (encoded.inputs, encoded.targets, encoded.observed, encoded.impossible)
         return cls(*(torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays))
 
     @property
     def has_value(self) -> Bool[Tensor, "*n d"]:
         """Which cells are neither missing nor outside their column's domain."""
-        return self.observed & ~self.outside
+        return self.observed & ~self.impossible
 
     @property
     def inside(self) -> "Rows":
@@ -54,8 +54,8 @@ class Rows(NamedTuple):
     def take(self, index: Int[Tensor, "*m"] | slice) -> "Rows":
         """Return the rows at `index`."""
         noise = None if self.noise is None else self.noise[index]
-        inputs, targets, observed, outside, _ = self
-        return Rows(inputs[index], targets[index], observed[index], outside[index], noise)
+        inputs, targets, observed, impossible, _ = self
+        return Rows(inputs[index], targets[index], observed[index], impossible[index], noise)
 
 
 class Terms(NamedTuple):
@@ -113,7 +113,7 @@ def row_terms(terms: Terms, rows: Rows, anchors: Anchors) -> Float[Tensor, "*n _
     surprising: none makes a row look more normal.
     """
     value = torch.where(rows.observed, terms.value, anchors.typical.unsqueeze(-2))
-    value = torch.where(rows.outside, anchors.floor.unsqueeze(-2), value)
+    value = torch.where(rows.impossible, anchors.floor.unsqueeze(-2), value)
     return torch.cat([value + terms.presence.clamp_max(0), terms.rest.unsqueeze(-1)], -1)
 
 
@@ -234,7 +234,7 @@ class Joint(nn.Module):
     def terms(self, phi: Float[Tensor, "*n p"], rows: Rows) -> Terms:
         """Return log p of every cell in the user's units, given its parameters."""
         *blocks, missing = phi.split(self.blocks, -1)
-        targets = rows.targets.masked_fill(rows.outside, 0)  # numbers that none can score
+        targets = rows.targets.masked_fill(rows.impossible, 0)  # numbers that none can score
         parts = [
             group.log_prob(block, targets[..., group.columns])
             for group, block in zip(self.groups, blocks, strict=True)

@@ -50,7 +50,7 @@ PROBE_TOLERANCE = 1e-4
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
-_FLAGS = ("observed", "outside", "counted", "novel")  # of the rows in a memory
+_FLAGS = ("observed", "impossible", "counted", "novel")  # of the rows in a memory
 _SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 # safetensors names each tensor once, with its type, shape and place.
@@ -367,7 +367,7 @@ def _memory_arrays(memory: Memory) -> Arrays:
         "inputs": memory.encoded.inputs,
         "targets": memory.encoded.targets,
         "observed": memory.encoded.observed.view(np.uint8),
-        "outside": memory.encoded.outside.view(np.uint8),
+        "impossible": memory.encoded.impossible.view(np.uint8),
         "labels": memory.labels,
         "counted": memory.counted.view(np.uint8),
         "novel": memory.novel.view(np.uint8),
@@ -380,9 +380,9 @@ def _built_memory(arrays: Arrays, encoder: Encoder) -> Memory:
     # Copies, as above.
     part = {n.removeprefix("memory."): v.copy() for n, v in arrays.items() if n[:7] == "memory."}
     flags = {name: part[name].astype(np.bool_) for name in _FLAGS}
-    encoded = Encoded(part["inputs"], part["targets"], flags["observed"], flags["outside"])
+    encoded = Encoded(part["inputs"], part["targets"], flags["observed"], flags["impossible"])
     _check_rows(encoded, encoder)
-    has_levels = flags["observed"] & ~flags["outside"] & (encoder.n_levels > 0)
+    has_levels = flags["observed"] & ~flags["impossible"] & (encoder.n_levels > 0)
     require(not (flags["novel"] & ~has_levels).any(), "its memory has levels where none can be.")
     is_label = np.isin(part["labels"], (ANOMALY, NORMAL, UNLABELLED))
     require(bool(is_label.all()), "'memory.labels' is no label.")
@@ -397,7 +397,7 @@ def _check_rows(rows: Encoded, encoder: Encoder) -> None:
     codings = np.array([column.coding for column in encoder.schema.columns])
     most = np.where(codings == Kind.BINARY, 1, encoder.n_levels - 1).astype(np.float64)
     is_code = (codings == Kind.BINARY) | (codings == Kind.CATEGORY)
-    values = np.where(rows.observed & ~rows.outside, rows.targets, 0)
+    values = np.where(rows.observed & ~rows.impossible, rows.targets, 0)
     codes = values[:, is_code]
     is_right = (codes >= 0) & (codes <= most[is_code]) & (codes == np.floor(codes))
     require(bool(is_right.all()), "its memory has codes beyond the levels of a column.")

@@ -92,7 +92,7 @@ def memory_layout(manifest: Json, encoder: Encoder) -> Layout:
         "memory.inputs": ("F32", [n, encoder.n_inputs]),
         "memory.targets": ("F32", [n, encoder.n_columns]),
         "memory.observed": ("U8", [n, encoder.n_columns]),
-        "memory.outside": ("U8", [n, encoder.n_columns]),
+        "memory.impossible": ("U8", [n, encoder.n_columns]),
         "memory.labels": ("I8", [n]),
         "memory.counted": ("U8", [n]),
         "memory.novel": ("U8", [n, encoder.n_columns]),

@@ -76,7 +76,7 @@ class Facts:
         Of some rows above the threshold; of the highest-scored where none is.
     drift : Drift
         Whether the rows look like the training normals; None where the model cannot tell.
-    outside : dict of str to int
+    n_impossible : dict of str to int
         Cells, by column, that training never saw the like of.
     sketches : dict of str to Sketch
         How training normals lie in each column.
@@ -96,7 +96,7 @@ class Facts:
     rows: tuple[RowFacts, ...]
     flagged: Explanation
     drift: Drift
-    outside: dict[str, int]
+    n_impossible: dict[str, int]
     sketches: dict[str, Sketch]
 
     @property
@@ -188,7 +188,7 @@ def gather(
         rows=tuple(rows),
         flagged=flagged.explained(detector, file) if len(flagged.numbers) else explanation,
         drift=tally.drift,
-        outside=tally.outside,
+        n_impossible=tally.n_impossible,
         sketches=sketches,
     )
 
@@ -238,5 +238,5 @@ def _place(
     d, encoded = explanation.columns.index(reason.column), explanation.encoded
     if not encoded.observed[row, d]:
         return None
-    target, is_impossible = float(encoded.targets[row, d]), bool(encoded.outside[row, d])
+    target, is_impossible = float(encoded.targets[row, d]), bool(encoded.impossible[row, d])
     return sketches[reason.column].place(target, is_impossible)

@@ -85,7 +85,7 @@ def _context(facts: Facts) -> dict[str, Any]:
         "p_values": p_values and (p_values[0], p_values[1].svg),
         "max_kinds": MAX_KINDS,
         "changes": _changes(facts.drift),
-        "outside": list(facts.outside.items())[:MAX_COLUMNS],
+        "impossible": list(facts.n_impossible.items())[:MAX_COLUMNS],
         "lambda_svg": lambdas.svg,
         "data": _json(steps | {"axis": scores.x_axis}),
         "style": style,

@@ -235,7 +235,7 @@ class Neighbours:
         mean.
         """
         has_value = rows.has_value
-        is_beyond = rows.outside & self.space.is_number
+        is_beyond = rows.impossible & self.space.is_number
         points = self.space.place(rows) * (has_value | is_beyond)[:, self.space.owner]
         found = side.parts(points, self.space.owner, ids)
         is_usual = ~rows.observed & self.missable

@@ -88,7 +88,7 @@ class Numbers:
     def _read(self, rows: Rows) -> Float[Tensor, "n m"]:
         """Return the numbers of rows, also those outside their column's domain."""
         targets = rows.targets[:, self.column]
-        is_inside = ~rows.outside[:, self.column]
+        is_inside = ~rows.impossible[:, self.column]
         codes = torch.where(is_inside, targets, 0).long().clamp(0, self.levels.shape[1] - 1)
         levels = self.levels[torch.arange(len(self.column), device=codes.device), codes]
         is_code = is_inside & ~self.levels[:, 0].isnan()

@@ -10,9 +10,10 @@ from typing import Any, final
 
 import numpy as np
 
+from fewlier.arrays import Bools, Floats
 from fewlier.errors import FormatError
 from fewlier.table.dates import DateForm, Moments
-from fewlier.table.frame import Bools, Cells, Floats, missing
+from fewlier.table.frame import Cells, missing
 
 DAY, HOUR = 86_400.0, 3600.0
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -98,7 +99,7 @@ class DatePart:
         names = (None if day != day else WEEKDAYS[int(day)] for day in moments.weekday.tolist())
         return np.fromiter(names, dtype=object, count=len(moments.weekday))
 
-    def outside(self, cells: Floats) -> Bools:
+    def is_impossible(self, cells: Floats) -> Bools:
         """Return which numbers of the column stand for dates beyond its reach."""
         if self.aspect is not Aspect.DATE:
             return np.zeros(len(cells), np.bool_)

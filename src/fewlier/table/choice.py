@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
+from fewlier.arrays import Ints
 from fewlier.errors import UserError
 from fewlier.table.columns import choices, listed
 from fewlier.table.frame import number_text
@@ -47,7 +47,7 @@ class RowChoice:
                 f"{choices(unknown[0], file.columns)}"
             )
 
-    def find(self, batch: Batch) -> npt.NDArray[np.int64]:
+    def find(self, batch: Batch) -> Ints:
         """Return the positions of the chosen rows in the next batch, ascending."""
         n, self._n_rows = batch.rows.num_rows, self._n_rows + batch.rows.num_rows
         is_chosen = np.isin(batch.start + np.arange(n), self._numbers)

@@ -14,21 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlier.arrays import Bools, Floats
 from fewlier.errors import CellError, FormatError, UserError
 from fewlier.state import fields_of, is_finite_float
 from fewlier.table.aspects import Aspect, DatePart
 from fewlier.table.dates import Moments, iso_form
-from fewlier.table.frame import (
-    Bools,
-    Cells,
-    Floats,
-    Table,
-    Unread,
-    infinite_error,
-    is_text,
-    number_text,
-    told,
-)
+from fewlier.table.frame import Cells, Table, Unread, infinite_error, is_text, number_text, told
 from fewlier.table.numbers import PLAIN, NumberForm
 
 # Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
@@ -168,9 +159,13 @@ class Column:
         if self.coding in (Kind.BINARY, Kind.CATEGORY):
             return self._positions(cells)
         values = cells
-        for is_outside in outside_domain(self.coding, cells).values():
-            values = np.where(is_outside, np.nan, values)
-        return values if self.date is None else np.where(self.date.outside(cells), np.nan, values)
+        for is_impossible in impossible_numbers(self.coding, cells).values():
+            values = np.where(is_impossible, np.nan, values)
+        return (
+            values
+            if self.date is None
+            else np.where(self.date.is_impossible(cells), np.nan, values)
+        )
 
     def conform(self, cells: Cells) -> tuple[Cells, Unread | None]:
         """Cells as text if the kind is category, else as numbers, read where they are text.
@@ -374,14 +369,14 @@ class Schema:
         return schema
 
 
-def outside_domain(coding: Kind, numbers: Cells) -> dict[str, Bools]:
+def impossible_numbers(coding: Kind, numbers: Cells) -> dict[str, Bools]:
     """Mark the numbers that a numeric coding cannot score, by what is wrong with them."""
-    outside = {}
+    impossible = {}
     if coding in (Kind.COUNT, Kind.POSITIVE):
-        outside["negative"] = numbers < 0
+        impossible["negative"] = numbers < 0
     if coding is Kind.COUNT:
-        outside["fractional"] = numbers > np.floor(numbers)
-    return outside
+        impossible["fractional"] = numbers > np.floor(numbers)
+    return impossible
 
 
 def as_text(cells: Cells) -> Cells:

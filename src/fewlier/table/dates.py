@@ -12,8 +12,9 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from fewlier.arrays import Bools, Floats
 from fewlier.errors import FormatError, UserError
-from fewlier.table.frame import Bools, Cells, Floats, missing
+from fewlier.table.frame import Cells, missing
 
 ISO = "ISO 8601"
 ISO_ZONED = "ISO 8601 with zone"

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fewlier.arrays import Bools, Floats, Ints
 from fewlier.errors import FormatError
 from fewlier.state import fields_of, is_finite_float
 from fewlier.table.columns import MAX_COUNT, Column, Kind, Schema
-from fewlier.table.frame import Bools, Cells, Floats, Table, missing
+from fewlier.table.frame import Cells, Table, missing
 
 MAX_LEVELS = 64
 """Codes per category column; the rarer categories share the last one."""
@@ -40,7 +41,7 @@ class Encoded:
         what it is, and what is none is 0: conditionals do not score it.
     observed : array of bool, shape (n, D)
         Cells that are not missing.
-    outside : array of bool, shape (n, D)
+    impossible : array of bool, shape (n, D)
         Cells that are observed but that the column's distribution gives no probability: a
         category never seen, a negative or fractional count, a third value of a binary, a
         negative positive, a date far from all of training.
@@ -49,13 +50,13 @@ class Encoded:
     inputs: npt.NDArray[np.float32]
     targets: npt.NDArray[np.float32]
     observed: Bools
-    outside: Bools
+    impossible: Bools
 
     def __len__(self) -> int:
         """Count the rows."""
         return len(self.inputs)
 
-    def ids(self) -> npt.NDArray[np.int64]:
+    def ids(self) -> Ints:
         """Return a number for each row, shape (n,), that its copies share and no other row has.
 
         It depends on the row's cells alone, and is the same in every table of one encoder.
@@ -65,7 +66,7 @@ class Encoded:
             rows = slice(start, start + _AT_A_TIME)
             # Adding 0 makes -0 a 0.
             targets = np.where(self.observed[rows], self.targets[rows], 0).astype("<f4") + 0
-            flags = np.hstack([self.observed[rows], self.outside[rows]])
+            flags = np.hstack([self.observed[rows], self.impossible[rows]])
             for cells, known in zip(targets, np.packbits(flags, axis=1), strict=True):
                 digests += blake2b(cells.tobytes() + known.tobytes(), digest_size=8).digest()
         return np.frombuffer(bytes(digests), dtype="<i8").astype(np.int64)
@@ -73,7 +74,7 @@ class Encoded:
     def take(self, rows: npt.NDArray[Any]) -> Encoded:
         """Return the rows given by integer positions or by a boolean mask."""
         return Encoded(
-            self.inputs[rows], self.targets[rows], self.observed[rows], self.outside[rows]
+            self.inputs[rows], self.targets[rows], self.observed[rows], self.impossible[rows]
         )
 
     def followed_by(self, other: Encoded) -> Encoded:
@@ -82,7 +83,7 @@ class Encoded:
             np.concatenate([self.inputs, other.inputs]),
             np.concatenate([self.targets, other.targets]),
             np.concatenate([self.observed, other.observed]),
-            np.concatenate([self.outside, other.outside]),
+            np.concatenate([self.impossible, other.impossible]),
         )
 
 
@@ -179,13 +180,13 @@ class Encoder:
         return len(self.input_owner)
 
     @property
-    def input_owner(self) -> npt.NDArray[np.int64]:
+    def input_owner(self) -> Ints:
         """Index of the column that each input belongs to, shape (n_inputs,)."""
         values = np.repeat(np.arange(self.n_columns), np.maximum(self.n_levels, 1))
         return np.concatenate([values, np.flatnonzero(self.missable)])
 
     @property
-    def n_levels(self) -> npt.NDArray[np.int64]:
+    def n_levels(self) -> Ints:
         """Number of codes of each column coded as category, 0 for the others, shape (D,)."""
         return np.array([_n_codes(column) for column in self.schema.columns], dtype=np.int64)
 
@@ -224,7 +225,7 @@ class Encoder:
             inputs=np.zeros((n, self.n_inputs), dtype=np.float32),
             targets=np.zeros((n, n_columns), dtype=np.float32),
             observed=np.zeros((n, n_columns), dtype=np.bool_),
-            outside=np.zeros((n, n_columns), dtype=np.bool_),
+            impossible=np.zeros((n, n_columns), dtype=np.bool_),
         )
         ends = np.maximum(self.n_levels, 1).cumsum()
         inputs = np.split(encoded.inputs, ends, axis=1)
@@ -234,8 +235,8 @@ class Encoder:
             known = ~np.isnan(values)
             targets, numeric_inputs = _targets_and_inputs(column.coding, stats, values)
             encoded.observed[:, d] = ~missing(cells)
-            encoded.outside[:, d] = encoded.observed[:, d] & ~known
-            beyond = np.where(encoded.outside[:, d], _beyond(column, cells), 0.0)
+            encoded.impossible[:, d] = encoded.observed[:, d] & ~known
+            beyond = np.where(encoded.impossible[:, d], _beyond(column, cells), 0.0)
             encoded.targets[:, d] = np.where(known, targets, beyond)
             if column.coding is Kind.CATEGORY:
                 inputs[d][known, targets[known].astype(np.int64)] = 1.0
@@ -253,9 +254,9 @@ class Encoder:
             is_number = column.kind is not Kind.CATEGORY
             codes = targets[rows, d].astype(np.int64)
             targets[rows, d] = np.array(column.levels, np.float64)[codes] if is_number else 0
-        return Encoded(inputs, targets, encoded.observed, encoded.outside | cells)
+        return Encoded(inputs, targets, encoded.observed, encoded.impossible | cells)
 
-    def decode(self, column: npt.NDArray[np.int64], targets: Floats) -> Floats:
+    def decode(self, column: Ints, targets: Floats) -> Floats:
         """Return targets of numeric columns in the user's units; counts as integers.
 
         Parameters

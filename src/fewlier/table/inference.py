@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fewlier.arrays import Bools, Floats
 from fewlier.errors import CellError, UserError, declaration, noting, raise_all
 from fewlier.table.aspects import date_parts
 from fewlier.table.columns import (
@@ -19,20 +20,10 @@ from fewlier.table.columns import (
     Schema,
     as_text,
     choices,
-    outside_domain,
+    impossible_numbers,
 )
 from fewlier.table.dates import DateForm, Moments, is_pattern
-from fewlier.table.frame import (
-    Bools,
-    Cells,
-    Floats,
-    Table,
-    check_names,
-    is_text,
-    missing,
-    number_text,
-    told,
-)
+from fewlier.table.frame import Cells, Table, check_names, is_text, missing, number_text, told
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.recognition import read_texts
 
@@ -305,10 +296,10 @@ def _breach(coding: Kind, cells: Cells) -> str:
         rows = [np.flatnonzero(cells == value)[0] for value in found[:1000]]
         row = sorted(rows)[2]
         return f"{len(found)} different values (a third at row {row})"
-    for adjective, is_outside in outside_domain(coding, cells).items():
-        if n_outside := np.count_nonzero(is_outside):
-            values = "value" if n_outside == 1 else "values"
-            return f"{n_outside} {adjective} {values} (first at row {np.argmax(is_outside)})"
+    for adjective, is_impossible in impossible_numbers(coding, cells).items():
+        if n_impossible := np.count_nonzero(is_impossible):
+            values = "value" if n_impossible == 1 else "values"
+            return f"{n_impossible} {adjective} {values} (first at row {np.argmax(is_impossible)})"
     return ""
 
 

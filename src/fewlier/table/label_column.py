@@ -10,10 +10,11 @@ from typing import final
 
 import numpy as np
 
+from fewlier.arrays import Ints
 from fewlier.errors import CellError, LabelWarning, UserError, warn
 from fewlier.table.columns import choices
 from fewlier.table.frame import MISSING, number_text
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Ints, Labels, read_labels
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 
 _TRUTH = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, "-1": -1.0}
 _MEANINGS = {ANOMALY: "an anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
@@ -133,7 +134,7 @@ class LabelReader:
                     "Say which values mean anomaly, --anomaly VALUE, or which mean normal, "
                     "--normal VALUE; both may be repeated.",
                 )
-        self._rows.append(np.array(places, dtype=np.int32))
+        self._rows.append(np.array(places, dtype=np.int64))
 
     def count(self, cell: object) -> int:
         """Count a cell, and return the place of its value, -1 if it is empty."""
@@ -173,7 +174,7 @@ class LabelReader:
         kinds = [value for value in counts if codes[_folded(value)] == ANOMALY]
         if len(kinds) > MAX_KINDS:
             raise _countless(column.name, kinds)
-        kind_of = np.full(len(codes) + 1, -1, dtype=np.int32)
+        kind_of = np.full(len(codes) + 1, -1, dtype=np.int64)
         kind_of[[self._places[_folded(kind)] for kind in kinds]] = np.arange(len(kinds))
         by_place = np.array([*codes.values(), UNLABELLED], dtype=np.int8)
         notes, doubts = _notes(column, others, absent), tuple(_doubts(column, others))

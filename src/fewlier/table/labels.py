@@ -6,13 +6,11 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from fewlier.arrays import Bools, Codes, Floats, Ints
 from fewlier.errors import UserError, warn
 from fewlier.table.frame import Table, is_text
 
 ANOMALY, NORMAL, UNLABELLED = 1, 0, -1
-
-Codes = npt.NDArray[np.int8]
-Ints = npt.NDArray[np.int32]
 
 _REMEDY = (
     "Write 1 (or True) for an anomaly, 0 (or False) for a normal row, and leave unlabelled rows "
@@ -31,7 +29,7 @@ class Labels:
         `ANOMALY`, `NORMAL` or `UNLABELLED`.
     kinds : tuple of str
         Kinds of the anomalies, that of most rows first; empty where the labels name none.
-    kind_of : array of int32 (n,), or None
+    kind_of : array of int64 (n,), or None
         Position in `kinds` of each anomaly's kind, -1 for all other rows; None without kinds.
     notes, doubts : tuple of str
         What the labels were taken for, and what in them may be a slip.
@@ -62,7 +60,7 @@ class Labels:
         numbers = np.where(self.codes == UNLABELLED, np.nan, self.codes)
         return np.array(numbers, dtype=dtype, copy=copy)
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> "Labels":
+    def take(self, rows: Bools) -> "Labels":
         """Return the labels of some rows, given by a mask."""
         kind_of = None if self.kind_of is None else self.kind_of[rows]
         return replace(self, codes=self.codes[rows], kind_of=kind_of)
@@ -144,7 +142,7 @@ def _check_length(n_labels: int, n_rows: int) -> None:
         )
 
 
-def _as_numbers(y: object) -> npt.NDArray[np.float64]:
+def _as_numbers(y: object) -> Floats:
     """Return y as numbers, shape (n,), with NaN where it is missing."""
     array = _as_vector(y)
     if array.dtype.kind in "biuf":
@@ -179,5 +177,5 @@ def _as_vector(y: object) -> npt.NDArray[Any]:
     return array
 
 
-def _first(values: npt.NDArray[np.float64], strange: list[float]) -> int:
+def _first(values: Floats, strange: list[float]) -> int:
     return int(np.flatnonzero(np.isin(values, strange))[0])

@@ -11,8 +11,9 @@ from typing import Any, final
 
 import numpy as np
 
+from fewlier.arrays import Bools, Floats
 from fewlier.errors import FormatError, UserError
-from fewlier.table.frame import Bools, Cells, Floats, missing, number_text
+from fewlier.table.frame import Cells, missing, number_text
 
 # From this share of numbers on, a column is one of numbers with slips in it.
 MOSTLY = 0.9

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fewlier.arrays import Floats
 from fewlier.errors import CellError, FormError, UserError, noting
 from fewlier.table import dates
 from fewlier.table.columns import as_text, first_unread, read_numbers
 from fewlier.table.dates import DateForm, Moments, iso_form
-from fewlier.table.frame import Cells, Floats, Table, Unread, is_text, missing
+from fewlier.table.frame import Cells, Table, Unread, is_text, missing
 from fewlier.table.numbers import MOSTLY, NumberForm, Recognised, recognise
 
 
