@@ -1,14 +1,15 @@
-"""What a model file holds of an object, and the checks of what it says.
+"""What a model file holds of an object, described once, and read back with checks.
 
 An object that is saved has a method `state()`, which returns a `State`, and a class method
-`from_state(state, ...)`, its inverse, which checks everything before anything is built: a file
-may be damaged, or hostile. Nothing else describes what a file holds of it.
+`from_state(state, ...)`, its inverse, which asks the state for every field and array by name and
+says what each must be. A file may be damaged or hostile, so anything else is a `FormatError`, and
+so is a field or an array that nobody asks for (`State.check_all_read`).
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,43 +17,204 @@ import numpy.typing as npt
 from fewlier.errors import FormatError
 
 Json: TypeAlias = dict[str, Any]
-Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
+Array: TypeAlias = npt.NDArray[Any]
+T = TypeVar("T")
 
-
-@final
-@dataclass(frozen=True)
-class State:
-    """What a file holds of one object: JSON values, arrays by name, and the states of its parts."""
-
-    record: Json
-    arrays: Arrays = field(default_factory=dict)
-    parts: Mapping[str, "State"] = field(default_factory=dict)
-
-    def values(self, what: str, names: Iterable[str]) -> list[Any]:
-        """Return the values of a record that must have exactly these names, in this order."""
-        return fields_of(self.record, what, names)
-
-    def array(self, name: str, dtype: npt.DTypeLike, shape: tuple[int | None, ...]) -> Any:  # noqa: ANN401 - of any type
-        """Return an array that must have this type and shape; None stands for any length."""
-        found = self.arrays.get(name)
-        if found is None:
-            raise FormatError(f"array {name!r} is missing.")
-        is_shape = len(found.shape) == len(shape)
-        is_shape = is_shape and all(
-            n is None or n == m for n, m in zip(shape, found.shape, strict=True)
-        )
-        require(
-            found.dtype == np.dtype(dtype) and is_shape,
-            f"array {name!r} is {found.dtype} {found.shape}, not {np.dtype(dtype)} {shape}.",
-        )
-        require(bool(np.isfinite(found).all()), f"array {name!r} holds NaN or infinity.")
-        return found
+LARGEST_INT = 2**31 - 1
 
 
 def require(is_right: bool, otherwise: str) -> None:
     """Raise a `FormatError` that says what is wrong."""
     if not is_right:
         raise FormatError(otherwise)
+
+
+@final
+class State:
+    """What a file holds of one object.
+
+    Parameters
+    ----------
+    record : mapping
+        JSON values by name. A value may also be the `State` of a part, or a list of such.
+    arrays : mapping
+        Arrays by name.
+    name : str
+        Where the object stands in the file, such as ``model.calibration``; messages name it.
+
+    Examples
+    --------
+    >>> stored = State({"share": 0.5, "side": State({}, {"rows": np.zeros((2, 3))})}).flat()
+    >>> stored[0]
+    {'share': 0.5, 'side': {}}
+    >>> state = State(*stored)
+    >>> state.number("share", least=0), state.part("side").array("rows", "f8", (None, 3)).shape
+    (0.5, (2, 3))
+    """
+
+    def __init__(
+        self, record: Mapping[str, Any], arrays: Mapping[str, Array] | None = None, name: str = ""
+    ) -> None:
+        self.record, self.arrays, self.name = dict(record), dict(arrays or {}), name
+        self._unread = {*self.record, *self.arrays}
+        self._parts: list[State] = []
+
+    def flat(self) -> tuple[Json, dict[str, Array]]:
+        """Return nested JSON values, and all arrays under dotted names such as ``side.rows``."""
+        arrays: dict[str, Array] = {}
+        return _flatten(self, "", arrays), arrays
+
+    def check_all_read(self) -> None:
+        """Refuse fields and arrays, here or in a part, that nobody has asked for."""
+        unknown = sorted(map(self._path, self._unread))
+        require(not unknown, f"it holds {unknown[:5]}, which fewlier does not write.")
+        for part in self._parts:
+            part.check_all_read()
+
+    # Fields
+
+    def value(self, name: str) -> Any:  # noqa: ANN401 - a JSON value
+        """Return a field, whatever it holds."""
+        require(name in self.record, f"{self._path(name)!r} is missing.")
+        self._unread.discard(name)
+        return self.record[name]
+
+    def has(self, name: str) -> bool:
+        """Whether a field that may be null is not."""
+        return self.value(name) is not None
+
+    def number(self, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+        """Return a finite float, which JSON never writes without a point, within bounds."""
+        expected = f"a finite number from {least:g} to {most:g}"
+        return self._typed(float, name, lambda value: is_number(value, least, most), expected)
+
+    def positive(self, name: str, below: float = math.inf) -> float:
+        """Return a float above zero and below a bound."""
+        expected = f"a number between 0 and {below:g}"
+        return self._typed(float, name, lambda value: 0 < value < below, expected)
+
+    def count(self, name: str, least: int = 0, most: int = LARGEST_INT) -> int:
+        """Return an integer within bounds."""
+        expected = f"an integer from {least} to {most}"
+        return self._typed(int, name, lambda value: least <= value <= most, expected)
+
+    def text(self, name: str, choices: Collection[str] | None = None) -> str:
+        """Return a text, one of `choices` if there are any."""
+        expected = "text" if choices is None else f"one of {[*choices]}"
+        return self._typed(str, name, lambda value: choices is None or value in choices, expected)
+
+    def flag(self, name: str) -> bool:
+        """Return a truth value."""
+        return self._typed(bool, name, lambda _: True, "true or false")
+
+    def items(self, name: str) -> list[Any]:
+        """Return a list of anything."""
+        return self._typed(list, name, lambda _: True, "a list")
+
+    def numbers(self, name: str) -> list[float]:
+        """Return a list of finite floats."""
+        return self._typed(
+            list, name, lambda found: all(map(is_number, found)), "a list of numbers"
+        )
+
+    def counts(self, name: str, most: int = LARGEST_INT) -> list[int]:
+        """Return a list of integers from 0 to `most`."""
+        expected = f"a list of integers from 0 to {most}"
+        return self._typed(
+            list, name, lambda found: all(is_count(value, 0, most) for value in found), expected
+        )
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts."""
+        return self._typed(list, name, lambda found: all(map(is_text, found)), "a list of texts")
+
+    # Parts
+
+    def part(self, name: str) -> "State":
+        """Return the state of a part."""
+        return self._opened(name, self.value(name))
+
+    def optional(self, name: str) -> "State | None":
+        """Return the state of a part that may be null."""
+        return self.part(name) if self.has(name) else None
+
+    def parts(self, name: str) -> "Iterator[State]":
+        """Return the states of a list of parts, one at a time."""
+        for number, value in enumerate(self.items(name)):
+            yield self._opened(f"{name}.{number}", value)
+
+    # Arrays
+
+    def array(self, name: str, dtype: npt.DTypeLike, shape: tuple[int | None, ...]) -> Array:
+        """Return a copy of a finite array of this type and shape; None is any length."""
+        found = self.arrays.get(name)
+        if found is None:
+            raise FormatError(f"array {self._path(name)!r} is missing.")
+        self._unread.discard(name)
+        is_shape = len(found.shape) == len(shape) and all(
+            wanted in (None, n) for wanted, n in zip(shape, found.shape, strict=True)
+        )
+        require(
+            found.dtype == np.dtype(dtype) and is_shape,
+            f"array {self._path(name)!r} is {found.dtype} {list(found.shape)}, not "
+            f"{np.dtype(dtype)} {['any' if n is None else n for n in shape]}.",
+        )
+        require(bool(np.isfinite(found).all()), f"{self._path(name)!r} holds NaN or infinity.")
+        return found.copy()
+
+    def flags(self, name: str, shape: tuple[int | None, ...]) -> npt.NDArray[np.bool_]:
+        """Return an array of truth values, which a file holds as bytes."""
+        found = self.array(name, np.uint8, shape)
+        require(bool((found <= 1).all()), f"{self._path(name)!r} must hold 0 or 1.")
+        return found.astype(np.bool_)
+
+    def _path(self, name: str) -> str:
+        return f"{self.name}.{name}" if self.name else name
+
+    def _opened(self, name: str, value: object) -> "State":
+        if not isinstance(value, dict):
+            raise FormatError(f"{self._path(name)!r} must be a record; got {reprlib.repr(value)}.")
+        within = f"{name}."
+        own = {key for key in self.arrays if key.startswith(within)}
+        self._unread -= own
+        arrays = {key.removeprefix(within): self.arrays[key] for key in own}
+        self._parts.append(State(value, arrays, self._path(name)))
+        return self._parts[-1]
+
+    def _typed(self, kind: type[T], name: str, is_right: Callable[[T], bool], expected: str) -> T:
+        """Return a field of exactly this type that is right, else say what was expected."""
+        value = self.value(name)
+        if type(value) is not kind or not is_right(value):
+            found = reprlib.repr(value)
+            raise FormatError(f"{self._path(name)!r} must be {expected}; got {found}.")
+        return value
+
+
+def is_text(value: object) -> bool:
+    """Whether a JSON value is text."""
+    return isinstance(value, str)
+
+
+def is_number(value: object, least: float = -math.inf, most: float = math.inf) -> bool:
+    """Whether a JSON value is a finite float within bounds."""
+    return isinstance(value, float) and math.isfinite(value) and least <= value <= most
+
+
+def is_count(value: object, least: int = 0, most: int = LARGEST_INT) -> bool:
+    """Whether a JSON value is an integer within bounds."""
+    return type(value) is int and least <= value <= most
+
+
+def _flatten(value: object, prefix: str, arrays: dict[str, Array]) -> Any:  # noqa: ANN401 - JSON
+    """Return JSON values, and put the arrays of states among them into `arrays`."""
+    if isinstance(value, list):
+        return [_flatten(one, f"{prefix}{number}.", arrays) for number, one in enumerate(value)]
+    if not isinstance(value, State):
+        return value
+    for name, array in value.arrays.items():
+        array = np.ascontiguousarray(array)
+        arrays[prefix + name] = array.view(np.uint8) if array.dtype == np.bool_ else array
+    return {name: _flatten(one, f"{prefix}{name}.", arrays) for name, one in value.record.items()}
 
 
 def fields_of(record: object, what: str, names: Iterable[str]) -> list[Any]:
@@ -64,16 +226,4 @@ def fields_of(record: object, what: str, names: Iterable[str]) -> list[Any]:
     return [record[name] for name in names]
 
 
-def is_finite_float(value: object) -> bool:
-    """Whether a JSON value is a float, which is never written without a point, and finite."""
-    return isinstance(value, float) and math.isfinite(value)
-
-
-def is_positive(value: object) -> bool:
-    """Whether a JSON value is a finite float above zero."""
-    return is_finite_float(value) and value > 0  # type: ignore[operator] # it is a float
-
-
-def is_count(value: object, least: int = 0, most: int = 2**31 - 1) -> bool:
-    """Whether a JSON value is an integer within bounds."""
-    return type(value) is int and least <= value <= most
+is_finite_float = is_number
