@@ -1,36 +1,68 @@
 # Any Python >= 3.11 that has venv: make test PYTHON=python3.12
 PYTHON ?= python3
-# Percent of lines and branches below which make test fails.
+# make test COVER=1 measures which lines and branches the tests reach, and fails below this percentage.
 COVERAGE_FLOOR ?= 95
 FUZZ_SECONDS ?= 60
 
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test audit fuzz smoke bench guide format clean
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
+# The folders that test tensors check their shapes at every call, which makes a fit take half as
+# long again. The others test what is built from those parts, without the checks.
+SHAPED := tests/contract tests/density tests/properties tests/score tests/training
+NO_SHAPES := --jaxtyping-packages=
+COVERAGE := $(if $(COVER),--cov --cov-append --cov-report=)
 
-demo: $(READY)
+ENGINES := $(patsubst tests/engines/%/requirements.txt,%,$(wildcard tests/engines/*/requirements.txt))
+
+.PHONY: help demo check test test-engines lint audit fuzz smoke bench guide format clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: $(READY) ## fit, score, explain and report on a built-in table
 	$(BIN)/fewlier demo
 
-test: $(READY)
+check: lint ## format, lint, types, layers and the fast tests: for everyday work
+	$(PYTEST) $(NO_SHAPES) -m "not slow and not network"
+
+test: lint audit ## everything that make check does, known vulnerabilities and all tests
+	rm -f .coverage
+	$(PYTEST) $(COVERAGE) $(SHAPED)
+	$(PYTEST) $(COVERAGE) $(NO_SHAPES) $(SHAPED:%=--ignore=%)
+	$(if $(COVER),$(BIN)/coverage report --fail-under=$(COVERAGE_FLOOR))
+
+# Each folder of tests/engines that has a requirements.txt is tested in an environment of its own.
+test-engines: $(ENGINES:%=test-engine-%) ## fewlier inside other systems, each in its own environment
+	@$(if $(ENGINES),:,echo "tests/engines holds no engine yet: there is nothing to run.")
+
+test-engine-%: build/engines/%/.ready
+	build/engines/$*/bin/python -m pytest $(NO_SHAPES) --confcutdir=tests/engines/$* tests/engines/$*
+
+build/engines/%/.ready: tests/engines/%/requirements.txt tests/engines/%/constraints.txt pyproject.toml
+	$(PYTHON) -m venv build/engines/$*
+	build/engines/$*/bin/python -m pip install --quiet -c tests/engines/$*/constraints.txt \
+		-r tests/engines/$*/requirements.txt -e .
+	touch $@
+
+lint: $(READY) ## format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --recursive src
-	$(BIN)/python tools/audit.py constraints.txt
-	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --cov --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
 
-audit: $(READY)
+audit: $(READY) ## known vulnerabilities of the pinned packages; says so if it cannot ask
 	$(BIN)/python tools/audit.py constraints.txt
 
 # What it finds it leaves in build/fuzz, with the corpus, which the next run starts from.
-fuzz: $(READY)
+fuzz: $(READY) ## damage model files in search of a crash; FUZZ_SECONDS=600 for longer
 	mkdir -p build/fuzz
 	$(BIN)/python tests/fuzz/fuzz_model_file.py build/fuzz/corpus \
 		-artifact_prefix=build/fuzz/ -max_total_time=$(FUZZ_SECONDS)
 
 # The wheel in an empty environment, with everything it depends on.
-smoke: $(READY)
+smoke: $(READY) ## install the wheel and all it needs into an empty environment, run the demo
 	rm -rf build/smoke
 	$(BIN)/python -m hatchling build -d build/smoke
 	$(PYTHON) -m venv build/smoke/venv
@@ -38,18 +70,18 @@ smoke: $(READY)
 	cd build/smoke && venv/bin/python -c "import fewlier; print(fewlier.__file__)"
 	cd build/smoke && venv/bin/fewlier demo
 
-bench: $(READY)
+bench: $(READY) ## measure speed
 	$(BIN)/python -m benchmarks.speed
 
 # Runs the commands of these documents and writes what they print into them.
-guide: $(READY)
+guide: $(READY) ## run the commands of the documents and write what they print into them
 	$(BIN)/python tools/guide.py docs/GUIDE.md README.md
 
-format: $(READY)
+format: $(READY) ## let ruff fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:
+clean: ## remove the environment and everything that was built
 	rm -rf .venv build dist fewlier-demo .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

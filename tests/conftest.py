@@ -3,7 +3,9 @@ import os
 import pytest
 from hypothesis import settings
 
-collect_ignore = ["fuzz"]  # a script of its own, which needs atheris; test_fuzz.py runs it
+# fuzz: a script, which needs atheris and is run by test_fuzz.py; engines: tests that run in other
+# environments, see the Makefile.
+collect_ignore = ["fuzz", "engines"]
 
 # Before torch is imported: on tensors as small as those of tests, threads only wait for each other,
 # and beside another busy process they wait ten times longer than they compute.
