@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.arrays import Bools, Floats, Ints
+from fewlier.arrays import Bools, Floats, Ints, hash_rows
 from fewlier.errors import FormatError
 from fewlier.state import fields_of, is_finite_float
 from fewlier.table.columns import MAX_COUNT, Column, Kind, Schema
@@ -23,7 +22,6 @@ _LOW_END, _HIGH_END = -1.0, 2.0
 _MIN_POSITIVE, _MAX_POSITIVE = 1e-30, 1e30
 _MAX_FLOAT = float(np.finfo(np.float64).max)
 _CONSTANT_SPAN = 1e-3
-_AT_A_TIME = 65_536  # rows whose cells are put together as bytes
 LOGGED = (Kind.COUNT, Kind.POSITIVE)
 """Codings whose values span orders of magnitude, so that a network reads their logarithm."""
 
@@ -59,17 +57,10 @@ class Encoded:
     def ids(self) -> Ints:
         """Return a number for each row, shape (n,), that its copies share and no other row has.
 
-        It depends on the row's cells alone, and is the same in every table of one encoder.
+        It is the same in every table of one encoder.
         """
-        digests = bytearray()
-        for start in range(0, len(self), _AT_A_TIME):
-            rows = slice(start, start + _AT_A_TIME)
-            # Adding 0 makes -0 a 0.
-            targets = np.where(self.observed[rows], self.targets[rows], 0).astype("<f4") + 0
-            flags = np.hstack([self.observed[rows], self.impossible[rows]])
-            for cells, known in zip(targets, np.packbits(flags, axis=1), strict=True):
-                digests += blake2b(cells.tobytes() + known.tobytes(), digest_size=8).digest()
-        return np.frombuffer(bytes(digests), dtype="<i8").astype(np.int64)
+        columns = zip(self.targets.T, self.observed.T, self.impossible.T, strict=True)
+        return hash_rows(_as_bits(*column) for column in columns)
 
     def take(self, rows: npt.NDArray[Any]) -> Encoded:
         """Return the rows given by integer positions or by a boolean mask."""
@@ -293,6 +284,15 @@ class Encoder:
         if type(n_rows) is not int or n_rows < 0:
             raise FormatError(f"The rows of an encoder must be a number >= 0; got {n_rows!r}.")
         return cls(schema, tuple(ColumnStats.from_json(record) for record in stats), n_rows)
+
+
+def _as_bits(
+    targets: npt.NDArray[np.float32], observed: Bools, impossible: Bools
+) -> npt.NDArray[np.uint64]:
+    """Return a number for each cell of a column that equal cells share, shape (n,)."""
+    known = np.where(observed, targets, np.float32(0)) + np.float32(0)  # -0 is 0
+    flags = observed.astype(np.uint64) + 2 * impossible.astype(np.uint64)
+    return known.view(np.uint32) | flags << np.uint64(32)
 
 
 def _measure(column: Column, cells: Cells) -> ColumnStats:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.arrays import Bools, Floats
+from fewlier.arrays import Bools, Floats, Ints, hash_rows
 from fewlier.errors import CellError, UserError, noting, raise_all
 
 if TYPE_CHECKING:
@@ -139,6 +139,10 @@ class Table:
         """Number of rows."""
         return len(next(iter(self.cells.values())))
 
+    def ids(self) -> Ints:
+        """Return a number for each row, shape (n_rows,), that its copies in this table share."""
+        return hash_rows(map(_as_bits, self.cells.values()))
+
     def take(self, rows: npt.NDArray[Any]) -> Table:
         """Return the rows given by integer positions or by a boolean mask."""
         cells, written = (
@@ -207,6 +211,14 @@ def missing(cells: Cells) -> Bools:
     if is_text(cells):
         return np.fromiter((cell is None for cell in cells), np.bool_, len(cells))
     return np.isnan(cells)
+
+
+def _as_bits(cells: Cells) -> npt.NDArray[np.uint64]:
+    """Return a number for each cell of a column that equal cells share, shape (n,)."""
+    if is_text(cells):
+        place = {text: number for number, text in enumerate(dict.fromkeys(cells))}
+        return np.fromiter(map(place.__getitem__, cells), np.uint64, len(cells))
+    return np.where(np.isnan(cells), np.nan, cells + 0.0).view(np.uint64)  # -0 is 0
 
 
 def number_text(number: float) -> str:

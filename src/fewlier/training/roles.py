@@ -105,8 +105,7 @@ def make_plan(
 ) -> Plan:
     """Plan a fit that splits its own rows."""
     normals, anomalies = _by_label(labels)
-    # An encoder of all rows, to recognise copies by: that of the fit must not see held-back rows.
-    ids = Encoder.fit(schema, table).encode(table).ids()
+    ids = table.ids()
     doubtful = mark_doubtful(labels, unlabelled, ids)
     rng = np.random.default_rng(seed)
     folds = make_folds(normals, anomalies, N_FOLDS[selection], rng, np.flatnonzero(doubtful), ids)
