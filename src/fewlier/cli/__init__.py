@@ -1,7 +1,7 @@
 """The command line: parse, one call, print.
 
-Read in this order: flags, options, streams, screen, check, comparison, data, demo, inspection,
-labelled, report, reproduction, training, scoring, app.
+Read in this order: streams, flags, screen, options, fit, update, score, evaluate, explain,
+threshold, inspect, report, check, demo, comparison, data, reproduction, app.
 """
 
 from typing import NoReturn

@@ -3,25 +3,25 @@
 import errno
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
 
 from fewlier import __version__
-from fewlier.cli import (
-    check,
-    comparison,
-    data,
-    demo,
-    inspection,
-    labelled,
-    report,
-    reproduction,
-    scoring,
-    training,
-)
+from fewlier.cli import comparison, data, reproduction
+from fewlier.cli.check import check
+from fewlier.cli.demo import demo
+from fewlier.cli.evaluate import evaluate
+from fewlier.cli.explain import explain
+from fewlier.cli.fit import fit
 from fewlier.cli.flags import in_flags, with_declarations
+from fewlier.cli.inspect import inspect
+from fewlier.cli.report import report
+from fewlier.cli.score import score
 from fewlier.cli.screen import say, warnings_as_notes
+from fewlier.cli.threshold import threshold
+from fewlier.cli.update import update
 from fewlier.errors import ParameterError, UserError
 
 FINE, BUG, FIXABLE, BROKEN_PIPE = 0, 1, 2, 141
@@ -35,18 +35,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (
-    demo,
-    check,
-    training,
-    scoring,
-    report,
-    labelled,
-    inspection,
-    data,
-    reproduction,
-    comparison,
-):
+EXAMPLES: dict[Callable[..., None], str] = {
+    demo: "--labels 6",
+    check: "train.csv --label fraud",
+    fit: "train.csv --label fraud -o fraud.fewlier",
+    update: "fraud.fewlier more.csv --label fraud",
+    score: "new.csv -m fraud.fewlier -o scored.csv",
+    explain: "new.csv -m fraud.fewlier --row 17",
+    report: "test.csv -m fraud.fewlier -o report.html",
+    evaluate: "test.csv -m fraud.fewlier --label fraud",
+    threshold: "fraud.fewlier --false-alarm-rate 0.05",
+    inspect: "fraud.fewlier --json",
+}
+"""The commands, in the order of the help, each with arguments to show there."""
+for command, arguments in EXAMPLES.items():
+    app.command(epilog=f"Example: fewlier {command.__name__} {arguments}")(command)
+for commands in (data, reproduction, comparison):
     commands.register(app)
 
 
