@@ -50,7 +50,7 @@ lint: $(READY) ## format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/bandit --quiet --recursive src
+	$(BIN)/bandit --quiet --recursive src bench/src --exclude bench/src/fewlier_bench/studies
 
 audit: $(READY) ## known vulnerabilities of the pinned packages; says so if it cannot ask
 	$(BIN)/python tools/audit.py constraints.txt
@@ -71,7 +71,7 @@ smoke: $(READY) ## install the wheel and all it needs into an empty environment,
 	cd build/smoke && venv/bin/fewlier demo
 
 bench: $(READY) ## measure speed
-	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m fewlier_bench.studies.speed
 
 # Runs the commands of these documents and writes what they print into them.
 guide: $(READY) ## run the commands of the documents and write what they print into them
@@ -83,10 +83,10 @@ format: $(READY) ## let ruff fix what it can
 
 clean: ## remove the environment and everything that was built
 	rm -rf .venv build dist fewlier-demo .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted install is repeated.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml bench/pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]" -e bench
 	touch $@

@@ -12,7 +12,9 @@ from fewlier.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    path for folder in (".", "docs", "bench") for path in sorted((ROOT / folder).glob("*.md"))
+]
 
 
 def blocks(text, language):
@@ -55,8 +57,8 @@ def test_links_between_documents_lead_somewhere(path):
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_modules_named_in_documents_exist(path):
     for name in re.findall(r"python -m ([a-z_.]+)", path.read_text("utf-8")):
-        if name.startswith(("fewlier", "benchmarks")):
-            root = ROOT / "src" if name.startswith("fewlier") else ROOT
+        if name.startswith("fewlier"):
+            root = ROOT / "bench" / "src" if name.startswith("fewlier_bench") else ROOT / "src"
             path = root / Path(*name.split("."))
             assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), name
 

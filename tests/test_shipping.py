@@ -58,18 +58,18 @@ def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpac
     found = {path.name for path in unpacked.iterdir()}
     documents = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"}
     build = {"pyproject.toml", "constraints.txt", "Makefile", "PKG-INFO", ".gitignore"}
-    assert found == documents | build | {"src", "tests", "benchmarks", "tools", "docs", "results"}
-    for folder in ("src", "tests", "tools"):
-        patterns = ("*.py", "*.typed", "published_*.csv", "version_*", *PAGE)
-        assert files_under(unpacked / folder, "*.*") == files_under(ROOT / folder, *patterns)
+    assert found == documents | build | {"src", "tests", "bench", "tools", "docs", "results"}
+    for folder in ("src", "tests", "tools", "bench"):
+        patterns = ("*.py", "*.typed", "published_*.csv", "version_*", "scores.json", *PAGE)
+        expected = files_under(ROOT / folder, *patterns, "*.toml", "*.md")
+        assert files_under(unpacked / folder, "*.*") == expected
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    patterns = ("*.py", "published_*.csv", *PAGE)
-    package = {f"fewlier/{name}" for name in files_under(ROOT / "src" / "fewlier", *patterns)}
-    assert "fewlier/benchmark/published_auc.csv" in package
+    package = {f"fewlier/{name}" for name in files_under(ROOT / "src" / "fewlier", "*.py", *PAGE)}
+    assert not any("bench" in name for name in names)
     (info,) = {name.split("/")[0] for name in names if ".dist-info/" in name}
     about = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
     assert names == package | {"fewlier/py.typed"} | {f"{info}/{name}" for name in about}
@@ -88,7 +88,19 @@ def test_the_metadata_name_the_licence_the_readme_and_the_extras(wheel):
     assert text.strip() == (ROOT / "README.md").read_text("utf-8").strip()
     needed = [need for need in metadata.get_all("Requires-Dist") if "extra ==" not in need]
     assert any(need.startswith("torch<3,>=") for need in needed)
+    assert not any(need.startswith(("pooch", "threadpoolctl", "catboost")) for need in needed)
     assert "dev" in metadata.get_all("Provides-Extra")
+
+
+def test_the_benchmark_is_a_wheel_of_its_own(unpacked, tmp_path):
+    with ZipFile(built("wheel", unpacked / "bench", tmp_path)) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (entry,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
+        commands = archive.read(entry).decode()
+    source = ROOT / "bench" / "src"
+    assert names == files_under(source, "*.py", "*.typed", "published_*.csv")
+    assert "fewlier_bench/reproduction/published_auc.csv" in names
+    assert "fewlier-bench = fewlier_bench.cli:run" in commands
 
 
 @pytest.mark.slow

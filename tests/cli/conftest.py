@@ -3,20 +3,11 @@
 import os
 import sys
 import threading
-from typing import NamedTuple
 
 import pytest
-from processes import plain
+from processes import Done, plain
 
 from fewlier import AnomalyDetector, cli, detector
-
-
-class Done(NamedTuple):
-    """How a command ended, and what it printed."""
-
-    code: int
-    out: bytes
-    err: str
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 import typer
-from factories import payments, write_paper_table
+from factories import payments
 from processes import plain, run
 from typer.testing import CliRunner
 
@@ -143,14 +143,10 @@ def test_the_help_is_readable_at_80_columns(name, fewlier, monkeypatch):
 @pytest.mark.usefixtures("quick", "quick_demo")
 def test_the_examples_run_in_order_in_one_folder(fewlier, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FEWLIER_DATA", str(tmp_path))
-    for name in ("Parkinson", "HeartDisease", "Stamps"):
-        write_paper_table(tmp_path, name)
     for seed, name in enumerate(["train.csv", "new.csv", "test.csv", "more.csv"]):
         rows = payments(200, seed).drop(columns="id")
         (rows.drop(columns="fraud") if name == "new.csv" else rows).to_csv(name, index=False)
     written = ["fraud.fewlier", "scored.csv", "report.html"]
-    written.append("results/comparison/paper/clean.csv")
     for name in ("train.csv", "test.csv", "tumours.fewlier", "report.html"):
         written.append(f"fewlier-demo/{name}")
     for name, example in EXAMPLES.items():
@@ -198,9 +194,6 @@ def test_it_shows_the_script_for_completion(shell, fewlier, monkeypatch):
         ["score", "a.csv"],
         ["explain", "a.csv", "-m", "b", "--top", "0"],
         ["evaluate", "a.csv", "-m", "b"],
-        ["reproduce", "--splits", "0"],
-        ["reproduce", "--anomalies", "x"],
-        ["reproduce", "--workers", "0"],
         ["report", "a.csv", "-m", "b"],
     ],
     ids=" ".join,

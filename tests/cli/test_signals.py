@@ -1,24 +1,18 @@
 """Signals at any moment: one sentence or none, 130 or 143, and nothing left behind."""
 
-import contextlib
-import os
 import random
-import re
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import numpy as np
 import pytest
 from factories import payments
-from processes import COMMAND
+from processes import assert_gone, start, stop
 
 N_MOMENTS = 20
 EARLIEST, LATEST = 0.001, 2.0  # seconds after the program has begun
-TERMINATION = 1 << signal.SIGTERM - 1
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux when to send a signal")
 
@@ -33,58 +27,21 @@ COMMANDS = {
     "threshold": "threshold model.fewlier --false-alarm-rate 0.1",
     "inspect": "inspect model.fewlier",
     "demo": "demo",
-    "compare": "compare --data data --methods fewlier,LOF --workers 2 --results rows",
 }
 
 
 @pytest.fixture(scope="module")
 def inputs(model_bytes):
     """Return the files that the commands read."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 3)), np.arange(300) < 40
 
     def write(folder):
         folder.mkdir()
         (folder / "model.fewlier").write_bytes(model_bytes)
         (folder / "rows.csv").write_text(payments().to_csv(index=False))
         (folder / "many.csv").write_text(payments(20_000).to_csv(index=False))
-        (folder / "data").mkdir()
-        np.savez(folder / "data" / "made.npz", X=X, y=y)
         return folder
 
     return write
-
-
-def start(words, folder, **options):
-    """Start a command in a group of processes of its own, and wait until it is in Python."""
-    pipe = subprocess.PIPE
-    options |= {"cwd": folder, "stdout": pipe, "stderr": pipe, "start_new_session": True}
-    process = subprocess.Popen([COMMAND, *words.split()], **options)
-    status = Path(f"/proc/{process.pid}/status")
-    while not int(re.search(r"SigCgt:\s+(\w+)", status.read_text())[1], 16) & TERMINATION:
-        assert process.poll() is None
-        time.sleep(0.001)
-    return process
-
-
-def stop(process, number):
-    """Send a signal, as a terminal does to all processes or the system to one; wait for the end."""
-    with contextlib.suppress(ProcessLookupError):
-        send = os.killpg if number == signal.SIGINT else os.kill
-        send(process.pid, number)
-    out, err = process.communicate(timeout=60)  # to the end of the last process that has a pipe
-    return out, err.decode()
-
-
-def assert_gone(group):
-    """Ask that no process of a group is left; a killed one may take a moment to vanish."""
-    for _ in range(1000):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"processes of {group} are left")
 
 
 def files(folder):
@@ -106,10 +63,7 @@ def check(words, folder, moment, number):
     *notes, last = err.splitlines() or ["fewlier: stopped"]
     assert last.startswith("fewlier: stopped"), told
     assert all(note.startswith("fewlier: ") and "stopped" not in note for note in notes), told
-    after = [name for name in files(folder) if not name.startswith("rows/")]
-    assert (after, (folder / "model.fewlier").read_bytes()) == before, told
-    if (folder / "rows").exists():  # rows so far, whole
-        assert (folder / "rows" / "data" / "clean.csv").read_bytes().endswith(b"\n"), told
+    assert (files(folder), (folder / "model.fewlier").read_bytes()) == before, told
 
 
 @pytest.mark.slow
@@ -150,19 +104,3 @@ def test_nothing_large_is_loaded_before_signals_are_heard():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & {"typer", "click", "rich", "numpy", "pyarrow", "torch", "sklearn", "email"}
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_comparison_is_stopped_while_its_workers_compute(number, inputs, tmp_path):
-    folder = inputs(tmp_path / "a")
-    process = start(COMMANDS["compare"], folder)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    workers = set()
-    while len(workers) < 3:  # the two, and multiprocessing's own helper
-        assert process.poll() is None
-        workers = set(children.read_text().split())
-    time.sleep(1)
-    _, err = stop(process, number)
-    assert process.returncode == 128 + number
-    assert re.fullmatch(r"fewlier: stopped comparing[^\n]*run it again to go on\.\n", err), err
-    assert_gone(process.pid)

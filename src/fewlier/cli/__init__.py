@@ -1,7 +1,7 @@
 """The command line: parse, one call, print.
 
-Read in this order: streams, flags, screen, options, fit, update, score, evaluate, explain,
-threshold, inspect, report, check, demo, comparison, data, reproduction, app.
+Read in this order: flags, options, streams, screen, ending, check, demo, inspection, labelled,
+report, training, scoring, app.
 """
 
 from typing import NoReturn
@@ -16,13 +16,15 @@ def run() -> NoReturn:
     """Run the command line as a process of its own, which a signal ends from the first moment."""
     prepare_streams()  # first: whatever is opened takes the number of a closed one
     listen()
-    from fewlier.cli.app import run_and_leave  # takes a quarter of a second to load
+    from fewlier.cli.app import app  # takes a quarter of a second to load
+    from fewlier.cli.ending import run_and_leave
 
-    run_and_leave()
+    run_and_leave(app)
 
 
 def main() -> None:
     """Run the command line in this process, and raise `SystemExit`."""
-    from fewlier.cli.app import main
+    from fewlier.cli.app import app
+    from fewlier.cli.ending import main as run_to_its_end
 
-    main()
+    run_to_its_end(app)

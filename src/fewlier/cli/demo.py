@@ -1,9 +1,11 @@
-"""`fewlier demo`: everything at once, on a built-in table."""
+"""The demonstration: `demo`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fewlier.cli.options import RandomState, option
+import typer
+
+from fewlier.cli.options import RandomState
 from fewlier.cli.screen import echo, say
 from fewlier.errors import UserError
 
@@ -15,13 +17,22 @@ MODEL = "tumours.fewlier"
 REPORT = "report.html"
 
 
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: fewlier demo --labels 6")(demo)
+
+
 def demo(
-    labels: Annotated[int, option("Malignant rows to label.", "N", min=2, max=100)] = 6,
+    labels: Annotated[
+        int, typer.Option(min=2, max=100, metavar="N", help="Malignant rows to label.")
+    ] = 6,
     output: Annotated[
-        Path, option("Where to write report and model.", "FOLDER", "--output", "-o")
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where to write report and model."),
     ] = Path("fewlier-demo"),
     tables: Annotated[
-        Path | None, option("Only write the rows there: train.csv, test.csv.", "FOLDER")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Only write the rows there: train.csv, test.csv."),
     ] = None,
     random_state: RandomState = 0,
 ) -> None:

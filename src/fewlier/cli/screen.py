@@ -1,10 +1,9 @@
 """What people see on standard error: notes, warnings, progress."""
 
-import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,8 +17,6 @@ from fewlier.stopping import farewell
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from fewlier.benchmark.results import Result
 
 Progress: TypeAlias = Callable[[float | None], None]
 """Takes the share that is done, from 0 to 1, or None if nobody knows."""
@@ -42,32 +39,6 @@ def echo(text: str) -> None:
     typer.echo(_visible(text))
 
 
-def echo_json(facts: dict[str, Any]) -> None:
-    """Print a record for machines to standard output."""
-    typer.echo(json.dumps(facts))
-
-
-def print_grid(
-    headings: Sequence[str],
-    lines: Sequence[Sequence[str]],
-    *,
-    right: Collection[str] = (),
-    most: int | None = None,
-) -> None:
-    """Print columns of text, those headed by `right` aligned there; at most so many lines."""
-    from rich import box
-    from rich.table import Table as Grid
-
-    grid = Grid(box=box.SIMPLE)
-    for heading in headings:
-        grid.add_column(heading, justify="right" if heading in right else "left")
-    for line in lines[:most]:
-        grid.add_row(*map(_visible, line))
-    text_console().print(grid)
-    if most is not None and len(lines) > most:
-        echo(f"  ... and {len(lines) - most} more {headings[0]}s; --json has all.")
-
-
 def text_console(*, stderr: bool = False) -> "Console":
     """Return where tables are printed: cells are text, also those that look like rich's markup."""
     from rich.console import Console
@@ -77,17 +48,6 @@ def text_console(*, stderr: bool = False) -> "Console":
 
 def _visible(lines: str) -> str:
     return "\n".join(map(shown, lines.split("\n")))
-
-
-def tell_of_failures(rows: "Sequence[Result]") -> None:
-    """Say how many rows of a run are failures, and what the first one is."""
-    failed = [row for row in rows if row.has_failed]
-    if failed:
-        first = failed[0]
-        say(
-            f"{len(failed)} of {len(rows)} rows are failures; the first, {first.method} on "
-            f"{first.dataset}: {first.reason}. --retry computes them again."
-        )
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""What the project claims of fewlier, repeatable: the paper's experiments, and comparisons."""

@@ -1,0 +1,29 @@
+"""The command line: parse, one call, print.
+
+Read in this order: options, datasets, reproduce, compare, app.
+"""
+
+from typing import NoReturn
+
+from fewlier.cli.streams import prepare_streams
+from fewlier.stopping import listen
+
+__all__ = ["main", "run"]
+
+
+def run() -> NoReturn:
+    """Run the command line as a process of its own, which a signal ends from the first moment."""
+    prepare_streams()  # first: whatever is opened takes the number of a closed one
+    listen()
+    from fewlier.cli.ending import run_and_leave
+    from fewlier_bench.cli.app import app
+
+    run_and_leave(app)
+
+
+def main() -> None:
+    """Run the command line in this process, and raise `SystemExit`."""
+    from fewlier.cli.ending import main as run_to_its_end
+    from fewlier_bench.cli.app import app
+
+    run_to_its_end(app)

@@ -1,0 +1,123 @@
+"""The command that compares fewlier with other methods, given a few labels: `compare`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fewlier.cli.options import AsJson, read_names
+from fewlier.cli.screen import progress, say, text_console
+from fewlier_bench.cli.options import (
+    Retry,
+    Tables,
+    Workers,
+    refuse_options_of_a_run,
+    tell_of_failures,
+)
+
+if TYPE_CHECKING:
+    from fewlier_bench.runs.results import Result
+
+RESULTS = Path("results") / "comparison"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog="Example: fewlier-bench compare --tables Stamps --methods LOF --anomalies 3"
+    )(compare)
+
+
+def compare(  # noqa: PLR0913 - options of a command are its arguments
+    context: typer.Context,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            help="Tables: .npz files with X, and y of 1 for anomalies; else the paper's 16.",
+        ),
+    ] = None,
+    tables: Tables = None,
+    experiment: Annotated[
+        Literal["clean", "contaminated", "unseen"],
+        typer.Option(
+            metavar="NAME",
+            help="clean: given rows are normal; contaminated: 5 % are hidden anomalies; unseen: "
+            "labels are of one kind only.",
+        ),
+    ] = "clean",
+    methods: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Methods: fewlier,LOF; else all.")
+    ] = None,
+    anomalies: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="K", help="k of 2k labelled anomalies: 0, 1, 3 ... Repeatable; else all."
+        ),
+    ] = None,
+    splits: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Splits at most; else ten at k = 3, else five."),
+    ] = None,
+    results: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Rows are found and added in a folder of it."),
+    ] = RESULTS,
+    retry: Retry = False,
+    workers: Workers = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(metavar="NAME", help="Where fewlier trains: auto, cpu or cuda."),
+    ] = "auto",
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Instead: bring docs/ACCURACY.md up to date with --results; nothing is run.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare fewlier with methods in use today, all given the same rows and few labels."""
+    if page is not None:
+        refuse_options_of_a_run(context)
+        from fewlier_bench.comparison.comparison_page import write_comparison_page
+
+        write_comparison_page(results, page)
+        say(f"{page} shows the results of {results}.")
+        return
+    from fewlier_bench.comparison.collection import collection_name, find_tables
+    from fewlier_bench.comparison.peer_jobs import make_jobs, make_scope
+    from fewlier_bench.runs.execution import execute, rows_of
+    from fewlier_bench.runs.jobs import n_cores
+    from fewlier_bench.runs.results import Store
+
+    scope = make_scope(
+        experiment,
+        methods=read_names(methods or []),
+        anomalies=anomalies or [],
+        most_draws=splits,
+        device=device,
+    )
+    jobs = make_jobs(scope, find_tables(data, read_names(tables or [])))
+    store = Store(results / collection_name(data))
+    with progress("comparing", "rows in --results are kept; run it again to go on.") as show:
+        execute(jobs, store, workers=workers or n_cores(), retry=retry, on_progress=show)
+    rows = rows_of(experiment, jobs, store)
+    if as_json:
+        typer.echo(json.dumps([vars(row) for row in rows]))
+    else:
+        _print(rows, experiment)
+    tell_of_failures(rows)
+
+
+def _print(rows: "list[Result]", experiment: str) -> None:
+    from fewlier_bench.comparison.comparison_tables import summary_tables
+    from fewlier_bench.reproduction.rendering import print_table
+
+    console = text_console()
+    for table in summary_tables(rows, experiment):
+        print_table(table, f"{table.title}:", console)

@@ -1,0 +1,172 @@
+"""The command that runs the paper's experiments: `reproduce`."""
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fewlier.cli.options import AsJson, read_names
+from fewlier.cli.screen import progress, say
+from fewlier.errors import UserError
+from fewlier.stopping import removed_if_stopped, whole
+from fewlier_bench.cli.options import (
+    Retry,
+    Tables,
+    Workers,
+    refuse_options_of_a_run,
+    tell_of_failures,
+)
+
+if TYPE_CHECKING:
+    from fewlier_bench.reproduction.paper_jobs import Scope
+    from fewlier_bench.runs.measuring import Source
+    from fewlier_bench.runs.results import Result, Store
+
+RESULTS = Path("results") / "reproduction"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: fewlier-bench reproduce --quick --methods LOF,KNN")(reproduce)
+
+
+def reproduce(  # noqa: PLR0913 - options of a command are its arguments
+    context: typer.Context,
+    tables: Tables = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Methods: MADE,Proposed; else all.")
+    ] = None,
+    anomalies: Annotated[
+        list[int] | None,
+        typer.Option(metavar="K", help="Labelled anomalies: 1, 3 or 5. Repeatable; else all."),
+    ] = None,
+    splits: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How many of the ten splits; else all.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", metavar="", help="Three small tables, two splits, k = 3.")
+    ] = False,
+    three_validation_anomalies: Annotated[
+        bool,
+        typer.Option(
+            "--three-validation-anomalies", metavar="", help="Instead: this many, for k = 1 and 5."
+        ),
+    ] = False,
+    deduplicated: Annotated[
+        bool,
+        typer.Option(
+            "--deduplicated", metavar="", help="Instead: six tables without duplicates, k = 3."
+        ),
+    ] = False,
+    times: Annotated[
+        bool,
+        typer.Option(
+            "--times", metavar="", help="Instead: the time of one fit per table, on the CPU."
+        ),
+    ] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help=f"Where rows are found and added; else {RESULTS}, or with --quick nowhere.",
+        ),
+    ] = None,
+    retry: Retry = False,
+    workers: Workers = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(metavar="NAME", help="Where detectors train: auto, cpu or cuda."),
+    ] = "auto",
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Instead: bring docs/REPRODUCTION.md up to date with --results; nothing is run.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's experiments, or what is missing of them, and show them beside the paper's."""
+    if page is not None:
+        refuse_options_of_a_run(context)
+        _write_page(page, results or RESULTS)
+        return
+    experiment = _experiment(quick, three_validation_anomalies, deduplicated, times)
+    if times and (device == "cuda" or (workers or 1) > 1):
+        raise UserError("--times must have one process on the CPU; got --device or --workers.")
+    from fewlier_bench.reproduction.paper_jobs import QUICK_TABLES, find_sources, make_scope
+    from fewlier_bench.reproduction.rendering import print_tables, print_times
+    from fewlier_bench.runs.jobs import n_cores
+    from fewlier_bench.runs.results import Store
+
+    scope = make_scope(
+        experiment,
+        methods=read_names(methods or []),
+        anomalies=anomalies or ([3] if quick else []),
+        n_splits=splits or (2 if quick else None),
+        device=device,
+    )
+    sources = find_sources(experiment, read_names(tables or []) or (QUICK_TABLES if quick else []))
+    _tell_what_is_left_out(scope, sources)
+    with ExitStack() as stack:
+        if quick and results is None:  # never among the rows of the full run
+            with whole():
+                results = Path(stack.enter_context(TemporaryDirectory()))
+                stack.enter_context(removed_if_stopped(results))
+        store = Store(results or RESULTS)
+        rows = _run(scope, sources, store, 1 if times else workers or n_cores(), retry)
+    if as_json:
+        typer.echo(json.dumps([vars(row) for row in rows]))
+    elif times:
+        print_times(rows)
+    else:
+        print_tables(rows, scope.design.anomalies)
+    tell_of_failures(rows)
+
+
+def _write_page(page: Path, results: Path) -> None:
+    from fewlier_bench.reproduction.reproduction_page import write_page
+
+    write_page(results, page)
+    say(f"{page} shows the results of {results}.")
+
+
+def _experiment(
+    quick: bool, three_validation_anomalies: bool, deduplicated: bool, times: bool
+) -> str:
+    from fewlier_bench.reproduction.experiments import DEDUPLICATED, PAPER, THREE_VALIDATION, TIMES
+
+    options = {
+        "--quick": (quick, PAPER),
+        "--three-validation-anomalies": (three_validation_anomalies, THREE_VALIDATION),
+        "--deduplicated": (deduplicated, DEDUPLICATED),
+        "--times": (times, TIMES),
+    }
+    given = [option for option, (is_given, _) in options.items() if is_given]
+    if len(given) > 1:
+        raise UserError(f"One of these must be run at a time; got {', '.join(given)}.")
+    return options[given[0]][1] if given else PAPER
+
+
+def _run(
+    scope: "Scope", sources: Sequence["Source"], store: "Store", workers: int, retry: bool
+) -> list["Result"]:
+    """Compute what is missing, and return the rows of all cells that were asked for."""
+    from fewlier_bench.reproduction.paper_jobs import make_jobs
+    from fewlier_bench.runs.execution import execute, rows_of
+
+    jobs = make_jobs(scope, sources, store)
+    with progress("reproducing", "rows in --results are kept; run it again to go on.") as show:
+        execute(jobs, store, workers=workers, retry=retry, on_progress=show)
+    return rows_of(scope.experiment, jobs, store)
+
+
+def _tell_what_is_left_out(scope: "Scope", sources: Sequence["Source"]) -> None:
+    for k in scope.design.anomalies:
+        names = [source.name for source in sources if k not in scope.anomalies_of(source)]
+        if names:
+            say(f"note: k = {k} is left out where anomalies are too few: {', '.join(names)}.")

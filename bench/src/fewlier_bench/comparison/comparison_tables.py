@@ -1,0 +1,136 @@
+"""The few-label comparison as tables: what each method reaches, and where fewlier is ahead."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fewlier_bench.comparison.peer_jobs import METHODS, OURS
+from fewlier_bench.data.few_labels import CLEAN, CONTAMINATED, HIDDEN, N_DRAWS, UNSEEN
+from fewlier_bench.pages.footnotes import gap_notes
+from fewlier_bench.pages.statistics import Floats, Grid, compare, make_grid
+from fewlier_bench.reproduction.tables import AVERAGE, Column, Table, Value
+from fewlier_bench.runs.results import LEFT_OUT, Result, latest
+
+_WHERE = {
+    CLEAN: "all other given rows known to be normal",
+    CONTAMINATED: f"unlabelled rows of which {HIDDEN:.0%} are hidden anomalies",
+    UNSEEN: "tested on kinds of anomalies of which none is labelled",
+}
+
+
+def summary_tables(results: Sequence[Result], experiment: str) -> Iterator[Table]:
+    """Yield a table for each k: a row per method, all averages over the same tables."""
+    for k in N_DRAWS[experiment]:
+        rows = [row for row in latest(results) if row.k == k]
+        if any(row.auc is not None for row in rows):
+            yield _summary(rows, experiment, k)
+
+
+def detail_tables(results: Sequence[Result], experiment: str) -> Iterator[Table]:
+    """Yield a table for each k: the mean AUC of each method on each table of data."""
+    for k in N_DRAWS[experiment]:
+        grid = _grid([row for row in latest(results) if row.k == k])
+        if not grid.datasets:
+            continue
+        bold, averages = grid.not_separated(), _averaged(grid).averages
+        columns = [
+            Column(
+                method,
+                (
+                    *(
+                        Value(_known(mean), is_bold=bool(is_bold))
+                        for mean, is_bold in zip(grid.means[:, at], bold[:, at], strict=True)
+                    ),
+                    Value(_known(averages[at]), is_bold=averages[at] == np.nanmax(averages)),
+                ),
+            )
+            for at, method in enumerate(grid.methods)
+        ]
+        name = f"{experiment}_k{k}_tables"
+        title = f"Mean test AUC on each table, {_title(experiment, k)}"
+        rows = (*grid.datasets, AVERAGE)
+        yield Table(name, title, "", rows, tuple(columns), _average_note(grid))
+
+
+def _summary(rows: Sequence[Result], experiment: str, k: int) -> Table:
+    grid = _grid(rows)
+    common = _averaged(grid)
+    precision = make_grid(rows, grid.datasets, grid.methods, "average_precision")
+    columns = [
+        _column("AUC", common.averages),
+        _column("AP", precision.only(common.datasets).averages),
+        _column("mean rank", common.mean_ranks, 1),
+        *_outcomes(grid),
+    ]
+    notes = (*_average_note(grid), *gap_notes(grid, rows, k), *_left_out(rows))
+    if OURS in grid.methods:
+        notes = (
+            f"wins, ties, losses: tables where {OURS} is above the method, not separated from it, "
+            "or below it, by a paired t-test of the AUC over splits.",
+            *notes,
+        )
+    name, title = f"{experiment}_k{k}", f"Averages, {_title(experiment, k)}"
+    return Table(name, title, "", grid.methods, tuple(columns), notes)
+
+
+def _grid(rows: Sequence[Result]) -> Grid:
+    """Arrange AUCs, of the tables and methods that have any."""
+    found = [row for row in rows if row.auc is not None]
+    methods = [method for method in METHODS if any(row.method == method for row in found)]
+    return make_grid(rows, sorted({row.dataset for row in found}), methods)
+
+
+def _averaged(grid: Grid) -> Grid:
+    """Return the tables that averages are over: where fewlier is complete, if it takes part.
+
+    A method with a gap there has no average. It must not take the table from all others.
+    """
+    if OURS not in grid.methods:
+        return grid.common
+    complete = grid.is_complete[:, grid.methods.index(OURS)]
+    pairs = zip(grid.datasets, complete, strict=True)
+    return grid.only([name for name, is_complete in pairs if is_complete])
+
+
+def _outcomes(grid: Grid) -> Iterator[Column]:
+    if OURS not in grid.methods:
+        return
+    others = [None if m == OURS else compare(grid, OURS, m) for m in grid.methods]
+    for kind in ("wins", "ties", "losses"):
+        counts = [None if outcome is None else len(getattr(outcome, kind)) for outcome in others]
+        yield Column(kind, tuple(Value(n) for n in counts), 0, has_difference=False)
+
+
+def _title(experiment: str, k: int) -> str:
+    labels = f"{2 * k} labelled anomalies" if k else "no labelled anomaly"
+    return f"k = {k} ({labels}), {_WHERE[experiment]}"
+
+
+def _average_note(grid: Grid) -> tuple[str, ...]:
+    names = _averaged(grid).datasets
+    if not names:
+        who = OURS if OURS in grid.methods else "every method"
+        return (f"There is no average: no table has all results of {who}.",)
+    tables = "1 table" if len(names) == 1 else f"{len(names)} tables"
+    return (f"Averages are over {tables}: {', '.join(names)}.",)
+
+
+def _left_out(rows: Sequence[Result]) -> Iterator[str]:
+    """Say which tables are left out and why; some of a table's splits may be."""
+    tables: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.reason.startswith(LEFT_OUT):
+            tables.setdefault(row.reason.removeprefix(LEFT_OUT), {})[row.dataset] = None
+    measured = {row.dataset for row in rows if row.auc is not None}
+    for reason, names in tables.items():
+        told = [f"{name} (some splits)" if name in measured else name for name in names]
+        yield f"Left out: {', '.join(told)}: {reason}."
+
+
+def _column(heading: str, numbers: Floats, digits: int = 3) -> Column:
+    values = tuple(Value(_known(number)) for number in numbers)
+    return Column(heading, values, digits, has_difference=False)
+
+
+def _known(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)

@@ -1,0 +1,165 @@
+"""The few-label comparison as jobs: fewlier's detectors as stacks, its peers one cell at a time."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, final
+
+import numpy as np
+import torch
+
+from fewlier.errors import UserError
+from fewlier.settings import available_device
+from fewlier.table import Table
+from fewlier.table.labels import ANOMALY
+from fewlier_bench.comparison.collection import LabelledTable
+from fewlier_bench.data.few_labels import (
+    N_DRAWS,
+    Floats,
+    Labels,
+    Split,
+    draw_of,
+    make_split,
+    n_splits,
+)
+from fewlier_bench.methods.peers import PEERS, require, score_with
+from fewlier_bench.runs.jobs import Job, Measurement, describe_machine
+from fewlier_bench.runs.measuring import measured
+from fewlier_bench.runs.results import LEFT_OUT, Cell
+from fewlier_bench.runs.stacks import fit_splits
+
+OURS: Final = "fewlier"
+DETECTORS: dict[str, dict[str, Any]] = {OURS: {}, "fewlier best": {"selection": "best"}}
+METHODS = (*DETECTORS, *PEERS)
+
+
+@final
+@dataclass(frozen=True)
+class Scope:
+    """What of an experiment is to be run, and where detectors train; `make_scope` checks it."""
+
+    experiment: str
+    methods: tuple[str, ...]
+    anomalies: tuple[int, ...]
+    most_draws: int
+    device: str
+
+    def cells(self, table: LabelledTable, method: str, k: int) -> list[Cell]:
+        """Return the cells of a method on a table; some methods can do nothing without labels."""
+        if k == 0 and method in PEERS and PEERS[method].needs_labels:
+            return []
+        n_draws = min(self.most_draws, N_DRAWS[self.experiment][k])
+        splits = range(n_splits(self.experiment, n_draws))
+        return [Cell(self.experiment, table.name, method, k, split) for split in splits]
+
+
+def make_scope(
+    experiment: str,
+    *,
+    methods: Sequence[str] = (),
+    anomalies: Sequence[int] = (),
+    most_draws: int | None = None,
+    device: str = "auto",
+) -> Scope:
+    """Take some methods, numbers of anomalies and draws of an experiment, or all."""
+    draws = N_DRAWS[experiment]
+    for what, given, known in (
+        ("A method", methods, METHODS),
+        ("k, half of the labelled anomalies,", anomalies, tuple(draws)),
+        ("The number of splits", [most_draws or 1], range(1, max(draws.values()) + 1)),
+    ):
+        for value in given:
+            if value not in known:
+                raise UserError(
+                    f"{what} must be one of {', '.join(map(str, known))} in the experiment "
+                    f"'{experiment}'; got {value}."
+                )
+    chosen = tuple(methods) or METHODS
+    require(chosen)
+    return Scope(
+        experiment,
+        chosen,
+        tuple(anomalies) or tuple(draws),
+        most_draws or max(draws.values()),
+        device,
+    )
+
+
+def make_jobs(scope: Scope, tables: Sequence[LabelledTable]) -> list[Job]:
+    """Return the jobs that fill the cells."""
+    jobs = (
+        job
+        for table in tables
+        for method in scope.methods
+        for k in scope.anomalies
+        for job in _jobs(scope, table, scope.cells(table, method, k))
+    )
+    return list(jobs)
+
+
+def _jobs(scope: Scope, table: LabelledTable, cells: Sequence[Cell]) -> Iterator[Job]:
+    """Yield the jobs of one method and k: a detector's splits train as one stack."""
+    if not cells:
+        return
+    method, seeds = cells[0].method, {cell: draw_of(cell.experiment, cell.split) for cell in cells}
+    size = table.n_rows * table.n_columns
+    if method in DETECTORS:
+        compute = partial(measure_detector, table, scope.device)
+        yield Job(seeds, table.sha256, compute, cost=100.0 * size * len(cells))
+        return
+    packages = PEERS[method].packages
+    for cell, seed in seeds.items():
+        yield Job({cell: seed}, table.sha256, partial(measure_peer, table), size, packages)
+
+
+def measure_detector(
+    table: LabelledTable, device: str, cells: Sequence[Cell]
+) -> list[tuple[Cell, Measurement]]:
+    """Fit a detector of fewlier's on every split of the cells, which have one k, as one stack."""
+    X, y = table.load()
+    splits, found = _splits(X, y, cells)
+    if not splits:
+        return found
+    where = available_device(device)
+    gpu = torch.cuda.get_device_name() if where.type == "cuda" else None
+    values, parameters = Table.of(X), DETECTORS[cells[0].method] | {"device": device}
+    started = time.perf_counter()
+    models = fit_splits(values, parameters, list(splits.values()))
+    seconds = (time.perf_counter() - started) / len(splits)
+    facts = Measurement(seconds=seconds, machine=describe_machine(gpu))
+    for (cell, split), model in zip(splits.items(), models, strict=True):
+        scores = model.score(model.encode(values.take(split.test)))
+        found.append((cell, measured(facts, y[split.test], scores)))
+    if gpu:
+        torch.cuda.empty_cache()  # torch would keep it from the other processes
+    return found
+
+
+def measure_peer(table: LabelledTable, cells: Sequence[Cell]) -> list[tuple[Cell, Measurement]]:
+    """Fit a peer on the split of each cell; rows without a label count as normal."""
+    X, y = table.load()
+    splits, found = _splits(X, y, cells)
+    for cell, split in splits.items():
+        given = X[split.given], (split.labels == ANOMALY).astype(np.int8)
+        started = time.perf_counter()
+        scores = score_with(PEERS[cell.method], given, X[split.test], split.number)
+        seconds = time.perf_counter() - started
+        facts = Measurement(seconds=seconds, machine=describe_machine())
+        found.append((cell, measured(facts, y[split.test], scores)))
+    return found
+
+
+def _splits(
+    X: Floats, y: Labels, cells: Sequence[Cell]
+) -> tuple[dict[Cell, Split], list[tuple[Cell, Measurement]]]:
+    """Draw the splits of cells, and say why a cell has none."""
+    splits: dict[Cell, Split] = {}
+    left_out = []
+    for cell in cells:
+        split = make_split(cell.experiment, X, y, cell.k, cell.split)
+        if isinstance(split, str):
+            left_out.append((cell, Measurement(reason=f"{LEFT_OUT}{split}")))
+        else:
+            splits[cell] = split
+    return splits, left_out

@@ -1,0 +1,31 @@
+"""The paper's 16 tables: catalogue, download, cache, splits. Nothing here needs torch.
+
+Read in this order: arff, catalogue, splits, few_labels, download, store.
+"""
+
+from fewlier_bench.data.catalogue import Entry, Variant, list_datasets
+from fewlier_bench.data.splits import (
+    PAPER,
+    THREE_VALIDATION_ANOMALIES,
+    Protocol,
+    Split,
+    make_split,
+    scale_columns,
+)
+from fewlier_bench.data.store import Dataset, get_datasets, hash_table, load_dataset
+
+__all__ = [
+    "PAPER",
+    "THREE_VALIDATION_ANOMALIES",
+    "Dataset",
+    "Entry",
+    "Protocol",
+    "Split",
+    "Variant",
+    "get_datasets",
+    "hash_table",
+    "list_datasets",
+    "load_dataset",
+    "make_split",
+    "scale_columns",
+]

@@ -1,0 +1,180 @@
+"""Measures detectors: all splits, k and lambdas of a table as one stack, or one fit alone."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+import torch
+
+from fewlier.detector import AnomalyDetector
+from fewlier.errors import FewlierWarning
+from fewlier.fit import Recipe, fit_each_lambda, fit_models
+from fewlier.score.model import FittedModel
+from fewlier.settings import read_recipe, read_schema, read_seed
+from fewlier.table import Schema, Table
+from fewlier.training.history import MemberHistory
+from fewlier.training.roles import Plan, make_plan, plan_with_validation
+from fewlier_bench.data import make_split
+from fewlier_bench.reproduction.experiments import EXTRA, lambda_name
+from fewlier_bench.reproduction.protocol import PaperProtocol
+from fewlier_bench.runs.jobs import Measurement, describe_machine
+from fewlier_bench.runs.measuring import Labels, Source, measured
+from fewlier_bench.runs.results import Cell
+
+Kind = Literal["Proposed", "VAE", "fewlier"]
+"""What is trained as a stack.
+
+Proposed has MADE and every lambda in it. VAE has no labels but those that choose its epoch. fewlier
+is the default detector, which is given training and validation rows to split as it likes.
+"""
+
+ByMethod: TypeAlias = dict[str, tuple[FittedModel | None, Measurement]]
+"""What a fit gives for each method in it: a model, or None if it diverged, and what is known."""
+
+DIVERGED = "its likelihoods ceased to be finite"
+
+
+def measure_stack(
+    source: Source, protocol: PaperProtocol, kind: Kind, device: str, cells: Sequence[Cell]
+) -> list[tuple[Cell, Measurement]]:
+    """Fit a kind of detector on every split and k of the cells, as one stack."""
+    settings = {"Proposed": protocol.proposed(), "VAE": protocol.vae(), EXTRA: {}}[kind]
+    if {cell.method for cell in cells} == {"MADE"}:
+        settings["lambdas"] = (0.0,)
+    stack = _Stack.of(source, protocol, kind, {**settings, "device": device})
+    keys = sorted({(cell.split, cell.k) for cell in cells})
+    found = []
+    for key, by_method in zip(keys, stack.fit(keys), strict=True):
+        for cell in (cell for cell in cells if (cell.split, cell.k) == key):
+            found.append((cell, stack.test(key, *by_method[cell.method])))
+    if stack.recipe.device.type == "cuda":
+        torch.cuda.empty_cache()  # torch would keep it from the other processes
+    return found
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """A table, and how a kind of detector is fitted on its splits."""
+
+    kind: Kind
+    protocol: PaperProtocol
+    recipe: Recipe
+    schema: Schema
+    table: Table
+    y: Labels
+
+    @classmethod
+    def of(
+        cls, source: Source, protocol: PaperProtocol, kind: Kind, settings: dict[str, Any]
+    ) -> "_Stack":
+        """Load a table; the kinds of its columns are read once, from all rows."""
+        X, y = source.load()
+        parameters = AnomalyDetector(**settings).get_params()
+        table = Table.of(X)
+        schema = read_schema(parameters, table)
+        recipe = read_recipe(parameters)
+        return cls(kind, protocol, recipe, schema, schema.match(table), y)
+
+    def fit(self, keys: Sequence[tuple[int, int]]) -> list[ByMethod]:
+        """Fit pairs of a split and k, in one stack whose seconds they share."""
+        started = time.perf_counter()
+        plans = [self._plan(*key) for key in keys]
+        if self.kind == EXTRA:
+            averages = fit_models(plans, self.recipe)
+            seconds = (time.perf_counter() - started) / len(plans)
+            return [self._average(model, history, seconds) for model, history in averages]
+        fits = fit_each_lambda(plans, self.recipe)
+        seconds = (time.perf_counter() - started) / len(plans)
+        return [self._each(models, history, seconds) for models, history in fits]
+
+    def _plan(self, number: int, k: int) -> Plan:
+        split = make_split(self.y, number, k, self.protocol.splits)
+        seed = read_seed(self.protocol.seed_of(number))
+        recipe, rows = self.recipe, np.concatenate([split.training, split.validation])
+        if self.kind == EXTRA:
+            given = self.table.take(rows), self.y[rows]
+            return make_plan(self.schema, *given, recipe.selection, seed, recipe.unlabelled)
+        training = self.table.take(split.training), self.y[split.training]
+        validation = self.table.take(split.validation), self.y[split.validation]
+        return plan_with_validation(self.schema, training, validation, seed, recipe.unlabelled)
+
+    def _average(
+        self, model: FittedModel, history: Sequence[MemberHistory], seconds: float
+    ) -> ByMethod:
+        n_kept = sum(line.status == "kept" for line in history)
+        return {self.kind: (model, self._facts("members", n_kept, None, seconds))}
+
+    def _each(
+        self, models: dict[float, FittedModel], history: Sequence[MemberHistory], seconds: float
+    ) -> ByMethod:
+        """Name the models of single lambdas, and the one that is chosen, which needs them all."""
+        found: ByMethod = {self.kind: (None, self._facts("lambda", "", None, seconds))}
+        for line in history:
+            share = seconds / len(history)
+            single = self._facts("epoch", line.best_epoch, line.criterion, share)
+            model = models.get(line.lam)
+            found[lambda_name(line.lam)] = model, single
+            if line.lam == 0:
+                found["MADE"] = model, single
+            if line.weight:
+                chosen = self._facts("lambda", f"{line.lam:g}", line.criterion, seconds)
+                found[self.kind] = model, chosen if self.kind == "Proposed" else single
+        return found
+
+    def _facts(
+        self, parameter: str, value: object, validation_auc: float | None, seconds: float
+    ) -> Measurement:
+        has_gpu = self.recipe.device.type == "cuda"
+        machine = describe_machine(torch.cuda.get_device_name() if has_gpu else None)
+        return Measurement(
+            parameter=parameter,
+            value=str(value),
+            validation_auc=validation_auc,
+            seconds=seconds,
+            machine=machine,
+        )
+
+    def test(
+        self, key: tuple[int, int], model: FittedModel | None, facts: Measurement
+    ) -> Measurement:
+        """Score the test rows of a split."""
+        if model is None:
+            return Measurement(reason=DIVERGED, machine=facts.machine)
+        rows = make_split(self.y, *key, self.protocol.splits).test
+        return measured(facts, self.y[rows], model.score(model.encode(self.table.take(rows))))
+
+
+def measure_alone(
+    source: Source, protocol: PaperProtocol, lambdas: dict[Cell, float], cells: Sequence[Cell]
+) -> list[tuple[Cell, Measurement]]:
+    """Fit Proposed on the CPU with a single lambda for each cell, as a user would, and time it."""
+    X, y = source.load()
+    found = []
+    for cell in cells:
+        lam, seed = lambdas[cell], protocol.seed_of(cell.split)
+        split = make_split(y, cell.split, cell.k, protocol.splits)
+        settings = protocol.proposed() | {"lambdas": (lam,), "device": "cpu", "memory": False}
+        detector = AnomalyDetector(**settings, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewlierWarning)  # of thresholds, which nobody asks for
+            started = time.perf_counter()
+            detector.fit(
+                X[split.training],
+                y[split.training],
+                validation=(X[split.validation], y[split.validation]),
+            )
+            seconds = time.perf_counter() - started
+        facts = Measurement(
+            parameter="lambda",
+            value=f"{lam:g}",
+            validation_auc=detector.history_[0].criterion,
+            seconds=seconds,
+            machine=describe_machine(),
+        )
+        scores = detector.anomaly_score(X[split.test])
+        found.append((cell, measured(facts, y[split.test], scores)))
+    return found

@@ -1,0 +1,100 @@
+"""What the page says in sentences and lists: the run, the claims, what differs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+
+from fewlier_bench.pages.statistics import compare
+from fewlier_bench.reproduction.claims import Claim
+from fewlier_bench.reproduction.experiments import EXTRA, KS, METHODS, SUPERVISED
+from fewlier_bench.reproduction.published import published_auc, published_average
+from fewlier_bench.reproduction.tables import setting_grid
+from fewlier_bench.runs.results import Result, latest
+
+LARGE = 0.03  # difference of averages that asks for an explanation
+CLOSE = 0.05  # difference of two mean AUCs that is not remarkable
+
+
+def tell_run(experiments: Mapping[str, Sequence[Result]]) -> str:
+    """Say what was computed when, where and with which versions."""
+    rows = list(chain.from_iterable(experiments.values()))
+    counts = ", ".join(f"{len(rows)} of `{name}`" for name, rows in experiments.items() if rows)
+    dates = sorted({row.date for row in rows})
+    cells = [row for group in experiments.values() for row in latest(group)]
+    failed = sum(row.has_failed for row in cells)
+    left_out = sum(bool(row.reason) for row in cells) - failed
+    also = f"; {left_out} cells left out by the rules" if left_out else ""
+    lines = [
+        f"Rows: {counts}; {failed or 'no'} cells failed{also}.",
+        f"Dates: {dates[0]}" + (f" to {dates[-1]}." if len(dates) > 1 else "."),
+        f"Machines: {_each(row.machine for row in rows)}.",
+        f"Versions: {_each(row.versions for row in rows)}.",
+    ]
+    return _list(lines)
+
+
+def tell_claims(claims: Iterable[Claim]) -> str:
+    """Return the claims as a Markdown table."""
+    lines = ["| the paper's claim | here | figures |", "|---|---|---|"]
+    lines += [f"| {c.text} | {c.verdict.value} | {c.figures} |" for c in claims]
+    return "\n".join(lines) + "\n"
+
+
+def tell_large_differences(results: Sequence[Result]) -> str:
+    """List the methods whose average differs from the paper's by more than `LARGE`."""
+    lines = []
+    for k in KS:
+        common = setting_grid(results, k).only(methods=METHODS).common
+        for method, ours in zip(METHODS, common.averages, strict=True):
+            paper = published_average(method, k, common.datasets)
+            if paper is not None and abs(ours - paper) > LARGE:  # NaN is not
+                lines.append(f"k = {k}, {method}: {ours:.3f}, {ours - paper:+.3f} to the paper's")
+    return _list(lines or ["none"])
+
+
+def tell_agreement(results: Sequence[Result]) -> str:
+    """Say how far cells are from those that the paper prints, and how often bold type agrees."""
+    lines = []
+    for k in KS:
+        grid = setting_grid(results, k).only(methods=METHODS)
+        bold, printed = grid.not_separated(), METHODS if k == 3 else SUPERVISED
+        differences, same = [], 0
+        for (row, column), mean in np.ndenumerate(grid.means):
+            dataset, method = grid.datasets[row], METHODS[column]
+            paper = published_auc(dataset, method, k) if method in printed else None
+            if paper is not None and not np.isnan(mean):
+                differences.append(mean - paper.auc)
+                same += paper.is_bold == bold[row, column]
+        if differences:
+            sizes = np.abs(differences)
+            lines.append(
+                f"k = {k}: {len(sizes)} cells, {np.mean(differences):+.3f} on average and "
+                f"{sizes.mean():.3f} in size, {np.mean(sizes <= CLOSE):.0%} within {CLOSE}; bold "
+                f"type is the same in {same / len(sizes):.0%}"
+            )
+    return _list(lines or ["no results"])
+
+
+def tell_extra(results: Sequence[Result]) -> str:
+    """Say how fewlier's default detector compares with Proposed."""
+    lines = []
+    for k in KS:
+        grid = setting_grid(results, k).only(methods=("Proposed", EXTRA))
+        outcome, common = compare(grid, EXTRA, "Proposed"), grid.common
+        proposed, extra = common.averages
+        if not np.isnan(proposed + extra):
+            lines.append(
+                f"k = {k}: {extra:.3f} against {proposed:.3f} on average; significantly above on "
+                f"{len(outcome.wins)} of {len(common.datasets)} tables, below on "
+                f"{len(outcome.losses)}"
+            )
+    return _list(lines or ["no results"])
+
+
+def _each(values: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(filter(None, values)))
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "".join(f"- {line}\n" for line in lines)

@@ -1,0 +1,114 @@
+"""What studies on labelled tables share: tables from files, fits as one stack, rows in a CSV."""
+
+import argparse
+import csv
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from fewlier.score.model import FittedModel
+from fewlier.table import Table
+from fewlier_bench.data.few_labels import Split, cut
+from fewlier_bench.runs.stacks import fit_splits
+
+MEASURES = ["auc", "average_precision", "seconds", "rows_per_second", "reason"]
+SPEED_ROWS = 8192
+
+
+def table_paths(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Return the tables of a folder, or those of the names."""
+    return [p for p in sorted(folder.glob("*.npz")) if p.stem in names or not names]
+
+
+def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read a table, cut at random to 12,000 rows."""
+    with np.load(path) as archive:
+        return cut(archive["X"], archive["y"])
+
+
+def measure_or_tell(
+    table: Table, y: np.ndarray, parameters: dict[str, Any], drawn: dict[int, Split | str]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each split that could be drawn, and for others why it could not."""
+    splits = [split for split in drawn.values() if isinstance(split, Split)]
+    yield from ({"split": s, "reason": why} for s, why in drawn.items() if isinstance(why, str))
+    if splits:
+        yield from measure(table, y, parameters, splits)
+
+
+def measure(
+    table: Table, y: np.ndarray, parameters: dict[str, Any], splits: Sequence[Split]
+) -> Iterator[dict[str, Any]]:
+    """Fit all splits as one stack and yield a row for each."""
+    started = time.perf_counter()
+    models = fit_splits(table, parameters, splits)
+    seconds = (time.perf_counter() - started) / len(splits)
+    for split, model in zip(splits, models, strict=True):
+        scores = model.score(model.encode(table.take(split.test)))
+        truth = y[split.test]
+        yield {
+            "split": split.number,
+            "auc": f"{roc_auc_score(truth, scores):.6f}",
+            "average_precision": f"{average_precision_score(truth, scores):.6f}",
+            "seconds": f"{seconds:.2f}",
+            "rows_per_second": f"{_scoring_speed(model, table.take(split.test)):.0f}",
+        }
+
+
+def _scoring_speed(model: FittedModel, table: Table) -> float:
+    """Return rows scored per second; rows are repeated, since chunks are padded to one size."""
+    encoded = model.encode(table.take(np.resize(np.arange(table.n_rows), SPEED_ROWS)))
+    started = time.perf_counter()
+    model.score(encoded)
+    return len(encoded) / (time.perf_counter() - started)
+
+
+def command_line(
+    description: str | None,
+    run: Callable[[argparse.Namespace], None],
+    show: Callable[[argparse.Namespace], None],
+    *,
+    needs_data: bool = True,
+    **options: dict[str, Any],
+) -> None:
+    """Call `run` or `show` as the command line says; `run` has further options."""
+    parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    runner = commands.add_parser("run", help="compute what is not in the file yet")
+    runner.set_defaults(command=run)
+    if needs_data:
+        runner.add_argument("--data", type=Path, required=True)
+    runner.add_argument("--out", type=Path, required=True)
+    runner.add_argument("--tables", nargs="*", default=[])
+    for name, option in options.items():
+        runner.add_argument(f"--{name.replace('_', '-')}", **option)
+    shower = commands.add_parser("show", help="print the file as Markdown")
+    shower.set_defaults(command=show)
+    shower.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    arguments.command(arguments)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """Read the rows computed so far."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def append(path: Path, fields: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    """Add rows; a new file, and one that lacks some of the fields, gets its header."""
+    before = read(path)
+    is_current = bool(before) and list(before[0]) == list(fields)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a" if is_current else "w", newline="") as file:
+        writer = csv.DictWriter(file, fields)
+        if not is_current:
+            writer.writeheader()
+            writer.writerows(before)
+        writer.writerows(rows)

@@ -1,0 +1,230 @@
+"""Speed and memory, as ratios to a straightforward PyTorch loop measured in the same run.
+
+python -m fewlier_bench.studies.speed            # or: make bench
+"""
+
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, final
+
+import numpy as np
+import torch
+from sklearn.ensemble import IsolationForest
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fewlier import AnomalyDetector
+from fewlier.density.joint import Rows
+from fewlier.fit import make_template
+from fewlier.settings import read_recipe, read_schema
+from fewlier.table import Table
+from fewlier.training.roles import plan_with_validation
+from fewlier.training.stack import train
+
+N_ROWS, N_COLUMNS, N_ANOMALIES = 2700, 21, 3
+EPOCHS = 10
+N_SCORED = 20_000
+
+
+@final
+class PlainMade(nn.Module):
+    """MADE as one would write it first: masked linear layers, mixtures with components last."""
+
+    def __init__(self, d: int, width: int = 500, k: int = 3, n_orderings: int = 10) -> None:
+        super().__init__()
+        self.d, self.k = d, k
+        self.hidden, self.output = nn.Linear(d, width), nn.Linear(width, 3 * k * d)
+        self.masks = []
+        for _ in range(n_orderings):
+            position, degree = torch.randperm(d), torch.randint(0, d - 1, (width,))
+            owner = torch.arange(d).repeat_interleave(3 * k)
+            first = (degree[:, None] >= position).float()
+            self.masks.append((first, (position[owner][:, None] > degree).float()))
+
+    def log_prob(self, x: Tensor, index: int) -> Tensor:
+        """Return log p(x) under one ordering."""
+        first, second = self.masks[index]
+        h = torch.relu(functional.linear(x, self.hidden.weight * first, self.hidden.bias))
+        phi = functional.linear(h, self.output.weight * second, self.output.bias)
+        logit, mu, s = phi.view(-1, self.d, 3, self.k).unbind(-2)
+        sigma = functional.softplus(s) + 1e-3
+        z = (x.unsqueeze(-1) - mu) / sigma
+        log_normal = -0.5 * z**2 - sigma.log() - 0.5 * np.log(2 * np.pi)
+        return torch.logsumexp(torch.log_softmax(logit, -1) + log_normal, -1).sum(-1)
+
+    def score(self, x: Tensor) -> Tensor:
+        """Return -log of the mean density over orderings."""
+        with torch.no_grad():
+            log_p = torch.stack([self.log_prob(x, i) for i in range(len(self.masks))])
+        return math.log(len(log_p)) - torch.logsumexp(log_p, 0)
+
+
+def train_plain(
+    model: PlainMade, x: Tensor, anomalies: Tensor, validation: Tensor, epochs: int
+) -> None:
+    """Train one lambda, one batch of 100 at a time, with the validation that choosing needs."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    step = 0
+    for _ in range(epochs):
+        for batch in torch.randperm(len(x)).split(100):
+            index = step % len(model.masks)
+            normal, odd = model.log_prob(x[batch], index), model.log_prob(anomalies, index)
+            ranking = torch.sigmoid(normal[None] - odd[:, None]).mean()
+            optimizer.zero_grad()
+            (-(normal.mean() + ranking)).backward()
+            optimizer.step()
+            step += 1
+        model.score(validation)
+
+
+def seconds(run: Callable[[], object], repeats: int = 3) -> float:
+    """Return the shortest of a few runs."""
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def rows(n: int, n_columns: int = N_COLUMNS, seed: int = 0) -> np.ndarray:
+    """Draw correlated normal rows."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, n_columns)) @ np.random.default_rng(1).normal(size=(n_columns,) * 2)
+
+
+def fitted(**parameters: Any) -> AnomalyDetector:  # noqa: ANN401 - handed on
+    """Fit a detector for the scoring benchmark; how well does not matter."""
+    X, y = rows(5000), np.repeat([0, 1], [4990, 10])
+    detector = AnomalyDetector(random_state=0, false_alarm_rate=0.1, **parameters)
+    return detector.fit(X, y)
+
+
+def compare_training() -> dict[str, float]:
+    """Time the lambda grid as a stack against one lambda in the plain loop."""
+    X = rows(N_ROWS + 2 * N_ANOMALIES)
+    labels = np.repeat([0, 1], [N_ROWS, 2 * N_ANOMALIES]).astype(np.int8)
+    parameters = AnomalyDetector(selection="best", max_epochs=EPOCHS, patience=None).get_params()
+    recipe = read_recipe(parameters)
+    table = Table.of(X)
+    schema = read_schema(parameters, table)
+    training, held = np.arange(N_ROWS + N_ANOMALIES), np.arange(N_ROWS - 300, len(X))
+    plan = plan_with_validation(
+        schema,
+        (table.take(training), labels[training]),
+        (table.take(held), labels[held]),
+        seed=0,
+    )
+    density = make_template(plan.encoder, recipe, seed=0)
+    encoded = Rows.of(plan.encoded)
+    members = [member for _, member in plan.members(recipe.lambdas)]
+    x = encoded.targets[:N_ROWS]
+    anomalies = encoded.targets[N_ROWS : N_ROWS + N_ANOMALIES]
+    held_back = encoded.targets[N_ROWS + N_ANOMALIES :]
+    # In turns, because the machine's speed drifts by more than what is measured.
+    times = [
+        (
+            seconds(lambda: train_plain(PlainMade(N_COLUMNS), x, anomalies, held_back, EPOCHS), 1),
+            seconds(lambda: train(density, encoded, members, recipe.settings), 1),
+        )
+        for _ in range(5)
+    ]
+    plain, stack = np.median(times, axis=0)
+    return {
+        f"plain loop, one lambda, {EPOCHS} epochs (s)": plain,
+        f"stack of {len(members)} lambdas, {EPOCHS} epochs with validation (s)": stack,
+        "stack / one lambda (aim: below 3)": float(np.median([b / a for a, b in times])),
+    }
+
+
+def compare_scoring() -> dict[str, float]:
+    """Time ten orderings of one member against the plain code."""
+    best = fitted(selection="best", max_epochs=2)
+    average = fitted(selection="average", max_epochs=2)
+    X = rows(N_SCORED)
+    plain, x = PlainMade(N_COLUMNS), torch.rand(N_SCORED, N_COLUMNS)
+    rates = {
+        "plain": N_SCORED / seconds(lambda: plain.score(x)),
+        "plain, in batches of 100": N_SCORED
+        / seconds(lambda: [plain.score(b) for b in x.split(100)]),
+        "best": N_SCORED / seconds(lambda: best.anomaly_score(X)),
+        "average": N_SCORED / seconds(lambda: average.anomaly_score(X)),
+    }
+    return {
+        "plain loop, ten orderings, batches of 100 (rows/s)": rates["plain, in batches of 100"],
+        "plain loop, ten orderings, all rows at once (rows/s)": rates["plain"],
+        "fewlier best, 10 passes (rows/s)": rates["best"],
+        "fewlier / plain in batches (aim: at least 3)": rates["best"]
+        / rates["plain, in batches of 100"],
+        "fewlier / plain at once": rates["best"] / rates["plain"],
+        f"fewlier average, {average.model_.passes_per_row} passes, compared with "
+        f"{average.summary_.n_compared} rows (rows/s)": rates["average"],
+    }
+
+
+def compare_default() -> dict[str, float]:
+    """Time the default on 5,000 x 20 with six labels, and other methods on the same rows."""
+    X, y = rows(5000, 20), np.repeat([0, 1], [4994, 6])
+    X[y == 1, :3] += 2 * X[:, :3].std(0)  # odd enough to learn from, not to be told without labels
+    fresh = rows(N_SCORED, 20, seed=2)
+    methods: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {}
+    ours = AnomalyDetector(random_state=0)
+    methods["fewlier"] = (lambda: ours.fit(X, y)), (lambda: ours.anomaly_score(fresh))
+    forest = IsolationForest(random_state=0)
+    methods["isolation forest"] = (lambda: forest.fit(X)), (lambda: forest.score_samples(fresh))
+    if find_spec("catboost"):
+        trees = import_module("catboost").CatBoostClassifier(
+            iterations=300, auto_class_weights="Balanced", verbose=False, allow_writing_files=False
+        )
+        methods["CatBoost, balanced"] = (lambda: trees.fit(X, y)), (lambda: trees.predict(fresh))
+    else:
+        print("CatBoost is left out: run pip install 'fewlier-bench[methods]' for it")
+    aims = {"fewlier": ("; aim: below 60", "; aim: at least 20,000")}
+    found = {}
+    for name, (fit, score) in methods.items():
+        fast, many = aims.get(name, ("", ""))
+        found[f"{name}: fit, 5,000 x 20 with 6 labels (s{fast})"] = seconds(fit, 1)
+        passes = f", {ours.model_.passes_per_row} passes" if name == "fewlier" else ""
+        found[f"{name}: scoring{passes} (rows/s{many})"] = N_SCORED / seconds(score)
+    return found
+
+
+def measure_memory(n: int) -> None:
+    """Print the peak memory of a fit in this process, before and after."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    X, y = rows(n, 20), np.repeat([0, 1], [n - 6, 6])
+    AnomalyDetector(random_state=0, max_epochs=1).fit(X, y)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"before": before / 1024, "after": after / 1024}))
+
+
+def report_memory() -> dict[str, float]:
+    """Fit in fresh processes and read their peak memory."""
+    result = {}
+    for n in (10**4, 10**5, 10**6):
+        command = [sys.executable, "-m", "fewlier_bench.studies.speed", "memory", str(n)]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        result[f"peak memory of a fit, {n:,} x 20 (MB)"] = json.loads(out)["after"]
+    return result
+
+
+def main() -> None:
+    """Run everything and print one line per figure."""
+    if sys.argv[1:2] == ["memory"]:
+        measure_memory(int(sys.argv[2]))
+        return
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    for part in (compare_training, compare_scoring, compare_default, report_memory):
+        for name, value in part().items():
+            print(f"{name:70s} {value:12,.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

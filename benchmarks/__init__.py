@@ -1,1 +1,0 @@
-"""What is measured: speed, and accuracy on labelled tables."""

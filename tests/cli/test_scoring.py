@@ -1,0 +1,382 @@
+"""`fewlier score` and `fewlier explain`: what goes in comes out, with scores."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import re
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from factories import FEATURES, payments
+from processes import plain
+
+from fewlier import AnomalyDetector
+from fewlier.files import ADDED
+from fewlier.table import reading
+
+ROWS = payments(150, seed=1)
+N = len(ROWS)
+
+
+def text(**options):
+    return ROWS.to_csv(index=False, **options)
+
+
+def parquet(frame=ROWS):
+    return frame.to_parquet(index=False)
+
+
+INPUTS = {
+    "commas": text().encode(),
+    "semicolons and decimal commas": text(sep=";", decimal=",").encode(),
+    "tabs": text(sep="\t").encode(),
+    "bars": text(sep="|").encode(),
+    "mark and CRLF": text(lineterminator="\r\n").encode("utf-8-sig"),
+    "quotes everywhere": text(quoting=csv.QUOTE_ALL).encode(),
+    "NA": text(na_rep="NA").encode(),
+    "an index": ROWS.to_csv().encode(),
+    "other order": ROWS[["fraud", *reversed(FEATURES), "id"]].to_csv(index=False).encode(),
+    "gzip": gzip.compress(text().encode()),
+    "bz2": bz2.compress(text().encode()),
+    "zstd": pa.compress(text().encode(), codec="zstd", asbytes=True),
+    "parquet": parquet(),
+    "parquet from polars": pl.from_pandas(ROWS).write_parquet(sink := io.BytesIO())
+    or sink.getvalue(),
+    "parquet with types": parquet(
+        ROWS.astype({"visits": "Int16", "city": "category", "fraud": "boolean"})
+    ),
+}
+
+
+@pytest.fixture
+def expected(model):
+    return AnomalyDetector.load(model).anomaly_score(ROWS[FEATURES])
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text(text())
+    return path
+
+
+def records(content, delimiter=","):
+    return list(csv.DictReader(io.StringIO(content.decode(), newline=""), delimiter=delimiter))
+
+
+@pytest.mark.parametrize("source", ["file", "pipe"])
+@pytest.mark.parametrize("content", INPUTS.values(), ids=INPUTS)
+def test_every_kind_of_input_has_the_scores_of_the_library(
+    content, source, expected, model, fewlier, tmp_path
+):
+    (tmp_path / "in").write_bytes(content)
+    name, stdin = ("-", content) if source == "pipe" else (tmp_path / "in", b"")
+    done = fewlier("score", name, "-m", model, "-o", tmp_path / "out.parquet", stdin=stdin)
+    assert done.code == 0, done.err
+    assert done.out == b""
+    out = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    np.testing.assert_array_equal(out["anomaly_score"], expected)
+    assert out["id"] == ROWS["id"].tolist()
+
+
+def test_scores_survive_csv_as_they_are(table, expected, model, fewlier):
+    out = records(fewlier("score", table, "-m", model).out)
+    assert [float(row["anomaly_score"]) for row in out] == expected.tolist()
+    loaded = AnomalyDetector.load(model)
+    assert [float(row["p_value"]) for row in out] == loaded.p_value(ROWS[FEATURES]).tolist()
+    is_anomaly = [row["is_anomaly"] == "true" for row in out]
+    assert is_anomaly == (expected > loaded.threshold_).tolist()
+    assert 0 < sum(is_anomaly) < N
+
+
+def test_anomalies_have_reasons_and_other_rows_none(table, model, fewlier):
+    out = records(fewlier("score", table, "-m", model).out)
+    for row in out:
+        reasons = row["reason"].split("; ") if row["reason"] else []
+        assert bool(reasons) == (row["is_anomaly"] == "true")
+        assert all(
+            re.fullmatch(
+                r"(amount|visits|city) (= \S+|is missing), expected [^;:]+: \+\d+\.\d", reason
+            )
+            for reason in reasons
+        )
+    fraud = [row["reason"] for row in out if row["fraud"] == "1.0"]
+    assert sum(reason.startswith("amount") for reason in fraud) > len(fraud) / 2
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
+def test_cells_columns_and_order_pass_through_as_they_are(sep, model, fewlier):
+    cells = {"id": "007", "amount": " 50.10", "visits": "NA", "city": "Oslo", "note": 'a "b",;|\n'}
+    frame = pd.DataFrame([cells, cells | {"id": "006"}])
+    content = frame.to_csv(index=False, sep=sep).encode()
+    done = fewlier("score", "-", "-m", model, stdin=content)
+    out = records(done.out, sep)
+    assert list(out[0]) == [*cells, *ADDED]
+    assert [{name: row[name] for name in cells} for row in out] == frame.to_dict("records")
+    assert "note: not columns of the model, passed through: id, note." in done.err
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
+def test_cells_that_cannot_be_read_are_missing_and_named(
+    name, model, fewlier, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 7)
+    rows = ROWS.astype({"amount": str})
+    rows.loc[[70, 90], "amount"] = ["much", "more"]
+    (tmp_path / name).write_bytes(parquet(rows) if "parquet" in name else rows.to_csv().encode())
+    done = fewlier("score", tmp_path / name, "-m", model, "-o", tmp_path / "out.csv", "--json")
+    assert "count as missing: 2 in amount (first 'much' in row 70)." in done.err
+    assert json.loads(done.out)["unread"] == {"amount": 2}
+    rows.loc[[70, 90], "amount"] = None
+    expected = AnomalyDetector.load(model).anomaly_score(rows[FEATURES])
+    found = pd.read_csv(tmp_path / "out.csv")["anomaly_score"]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_output_is_the_same_on_standard_output_and_in_files(table, model, fewlier, tmp_path):
+    shown = fewlier("score", table, "-m", model, "-o", "-").out
+    for name, unpack in {"a.csv": bytes, "a.txt": bytes, "a.csv.gz": gzip.decompress}.items():
+        assert fewlier("score", table, "-m", model, "-o", tmp_path / name).code == 0
+        assert unpack((tmp_path / name).read_bytes()) == shown
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.tsv", "out.parquet"])
+def test_the_output_opens_elsewhere_with_its_types(name, table, model, fewlier, tmp_path):
+    out = tmp_path / name
+    assert fewlier("score", table, "-m", model, "-o", out).code == 0
+    sep = "\t" if name == "out.tsv" else ","
+    if name == "out.parquet":
+        frames = pd.read_parquet(out), pl.read_parquet(out), duckdb.read_parquet(str(out))
+    else:
+        frames = pd.read_csv(out, sep=sep), pl.read_csv(out, separator=sep), duckdb.read_csv(out)
+        content = gzip.decompress(out.read_bytes()) if ".gz" in name else out.read_bytes()
+        dialect = "excel-tab" if sep == "\t" else "excel"
+        sheet = list(csv.reader(io.StringIO(content.decode(), newline=""), dialect))
+        assert {len(row) for row in sheet} == {len(ROWS.columns) + len(ADDED)}
+    pandas, polars, duck = frames
+    assert len(pandas) == len(polars) == len(duck) == N
+    assert [pandas[c].dtype.kind for c in ADDED[:3]] == ["f", "b", "f"]
+    assert pandas["reason"].dropna().map(type).eq(str).all()
+    assert [polars[c].dtype for c in ADDED] == [pl.Float64, pl.Boolean, pl.Float64, pl.String]
+    types = dict(zip(duck.columns, map(str, duck.types), strict=True))
+    assert [types[c] for c in ADDED] == ["DOUBLE", "BOOLEAN", "DOUBLE", "VARCHAR"]
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
+def test_scores_do_not_depend_on_batches(name, model, fewlier, tmp_path, monkeypatch):
+    (tmp_path / name).write_bytes(parquet() if name.endswith("parquet") else text().encode())
+    whole = fewlier("score", tmp_path / name, "-m", model)
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 31)
+    parts = fewlier("score", tmp_path / name, "-m", model)
+    assert whole.code == 0
+    assert parts == whole
+    explained = fewlier("explain", tmp_path / name, "-m", model, "--json").out
+    monkeypatch.undo()
+    assert fewlier("explain", tmp_path / name, "-m", model, "--json").out == explained
+
+
+def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
+    out = tmp_path / "out.csv"
+    done = fewlier("score", table, "-m", model, "-o", out, "--json")
+    loaded = AnomalyDetector.load(model)
+    assert json.loads(done.out) == {
+        "output": str(out),
+        "n_rows": N,
+        "n_above_threshold": out.read_text().count(",true,"),
+        "threshold": loaded.threshold_,
+        "fdr": None,
+        "unit": loaded.score_unit_,
+        "passed_through": ["id", "fraud"],
+        "n_impossible": {"visits": 1},
+        "unread": {},
+        "drift": loaded.drift(ROWS[FEATURES]).to_json(),
+    }
+    assert done.err.endswith("fewlier: note: not columns of the model, passed through: id, fraud.")
+
+
+@pytest.mark.parametrize("source", ["file", "pipe", "parquet"])
+def test_a_false_discovery_rate_is_that_of_the_whole_file(
+    source, table, model, fewlier, tmp_path, monkeypatch
+):
+    loaded, out = AnomalyDetector.load(model), tmp_path / "out.parquet"
+    (tmp_path / "new.parquet").write_bytes(parquet())
+    name = {"file": table, "pipe": "-", "parquet": tmp_path / "new.parquet"}[source]
+    expected = loaded.predict(ROWS[FEATURES], fdr=0.9)
+    assert 0 < expected.sum() < N
+    for batch in (None, 2000):
+        if batch:
+            monkeypatch.setattr(reading, "_BLOCK_BYTES", batch)
+            monkeypatch.setattr(reading, "_BATCH_ROWS", 31)
+        options = ["-m", model, "-o", out, "--fdr", 0.9]
+        done = fewlier("score", name, *options, stdin=text().encode())
+        assert done.code == 0, done.err
+        assert "standard units, at a false-discovery rate of 0.9." in done.err
+        rows = pq.read_table(out).to_pydict()
+        assert rows["is_anomaly"] == (expected == 1).tolist()
+        assert rows["id"] == ROWS["id"].tolist()
+        assert [reason is not None for reason in rows["reason"]] == rows["is_anomaly"]
+    found = json.loads(fewlier("score", table, *options, "--json").out)
+    assert found["fdr"] == 0.9
+    assert found["n_above_threshold"] == expected.sum()
+
+
+def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, fewlier, tmp_path):
+    options = ["score", table, "-m", model, "-o", tmp_path / "out.csv", "--fdr", 0.001]
+    done = fewlier(*options, "--json")
+    assert "warning: A false-discovery rate of 0.001 needs at least 999 held-back" in done.err
+    found = json.loads(done.out)
+    assert (found["n_above_threshold"], found["threshold"]) == (0, None)
+    said = fewlier(*options).err
+    assert "none is flagged: none is odd enough for a false-discovery rate of 0.001." in said
+    done = fewlier("score", table, "-m", model, "--fdr", 3)
+    assert (done.code, done.out) == (2, b"")
+    assert "--fdr must be a share between 0 and 1; got 3.0" in done.err
+
+
+def test_score_warns_of_rows_that_no_longer_look_like_training(
+    model, fewlier, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    stale = ROWS.assign(amount=ROWS["amount"] + 15)
+    options = ["score", "-", "-m", model, "-o", tmp_path / "out.csv"]
+    done = fewlier(*options, stdin=stale.to_csv(index=False).encode())
+    assert re.search(
+        r"warning: 150 rows no longer look like the training normals: .*values of amount "
+        r"\(0\.\d\d\).*\. Check the data, or fit again\.",
+        done.err,
+    )
+    found = json.loads(fewlier(*options, "--json", stdin=stale.to_csv(index=False).encode()).out)
+    assert found["drift"]["columns"] == ["amount"]
+    loaded = AnomalyDetector.load(model)
+    assert found["drift"] == json.loads(json.dumps(loaded.drift(stale[FEATURES]).to_json()))
+
+
+def test_score_says_in_words_what_it_did(model, fewlier):
+    done = fewlier("score", "-", "-m", model, stdin=ROWS[FEATURES].to_csv(index=False).encode())
+    assert re.fullmatch(
+        r"fewlier: note: values never seen in training, or impossible, count as odd: 1 in visits. "
+        r"fewlier: 150 rows scored, \d+ above the threshold of \S+ standard units.",
+        done.err,
+    )
+
+
+def test_json_and_rows_cannot_share_standard_output(table, model, fewlier, folder):
+    before = folder()
+    done = fewlier("score", table, "-m", model, "--json")
+    message = "fewlier: --json needs -o: rows and JSON cannot both go to standard output."
+    assert done == (2, b"", message)
+    assert folder() == before
+
+
+def test_explain_gives_the_oddest_rows_first(table, expected, model, fewlier):
+    done = fewlier("explain", table, "-m", model, "--top", 7, "--columns", 2, "--json")
+    found = json.loads(done.out)["rows"]
+    order = np.argsort(-expected, kind="stable")[:7]
+    assert [record["row"] for record in found] == order.tolist()
+    assert [record["anomaly_score"] for record in found] == expected[order].tolist()
+    assert done.err == ""
+    explanation = AnomalyDetector.load(model).explain(ROWS[FEATURES])
+    for record in found:
+        assert list(record) == ["row", "anomaly_score", "is_anomaly", "p_value", "reasons"]
+        assert record["is_anomaly"] is True
+        reasons = explanation.top(record["row"], 2)
+        assert [reason["column"] for reason in record["reasons"]] == [r.column for r in reasons]
+        for reason, r in zip(record["reasons"], reasons, strict=True):
+            assert reason["contribution"] == pytest.approx(r.contribution)
+            assert reason["expected"] == pytest.approx(r.expected)
+            assert reason["expected_categories"] == pytest.approx(r.expected_categories)
+
+
+def test_explain_shows_rows_in_a_grid(table, model, fewlier):
+    shown = fewlier("explain", table, "-m", model, "--top", 3).out.decode()
+    assert "Scores are in standard units; a row above" in plain(shown)
+    assert "what adds most to the score" in shown
+    assert (
+        len(re.findall(r"^ +\d+ +\d+\.\d\d +anomaly +0\.\d+ +amount = \d", shown, re.MULTILINE))
+        == 3
+    )
+
+
+def test_explain_gives_all_rows_of_a_short_table(model, fewlier):
+    content = ROWS.head(2).to_csv(index=False).encode()
+    found = json.loads(fewlier("explain", "-", "-m", model, "--json", stdin=content).out)
+    assert sorted(record["row"] for record in found["rows"]) == [0, 1]
+
+
+# Rows of the user's choice
+
+
+@pytest.fixture
+def explained(model, fewlier, table):
+    """Return a function that explains rows of a table."""
+
+    def explain(*options, of=table):
+        done = fewlier("explain", of, "-m", model, "--json", *options)
+        assert done.code == 0, done.err
+        return json.loads(done.out)["rows"]
+
+    return explain
+
+
+def test_explain_takes_rows_by_number(explained):
+    everything = {found["row"]: found for found in explained("--top", N)}
+    chosen = explained("--row", 17, "--row", 3, "--row", 17)
+    assert sorted(found["row"] for found in chosen) == [3, 17]
+    assert chosen == [everything[found["row"]] for found in chosen]
+    assert chosen[0]["anomaly_score"] >= chosen[1]["anomaly_score"]
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
+@pytest.mark.parametrize(
+    ("cell", "column", "value"),
+    [
+        ("id=000021", "id", "000021"),
+        ("visits=6", "visits", 6.0),
+        ("visits=6.0", "visits", 6.0),
+        ("amount=59.75", "amount", 59.75),
+        ("city= Rome ", "city", "Rome"),
+        ("a=b=c=d", "a=b", "c=d"),
+    ],
+)
+def test_explain_takes_rows_by_what_a_column_says(cell, column, value, name, explained, tmp_path):
+    rows = ROWS.assign(**{"a=b": ["c=d", *"e" * (N - 1)]})
+    rows.loc[4, "amount"] = 59.75
+    (tmp_path / "new.csv").write_text(rows.to_csv(index=False))
+    (tmp_path / "new.parquet").write_bytes(parquet(rows))
+    found = sorted(found["row"] for found in explained("--id", cell, of=tmp_path / name))
+    assert found == np.flatnonzero(rows[column] == value).tolist()
+    assert found
+
+
+def test_explain_takes_the_oddest_of_chosen_rows(explained, monkeypatch):
+    monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)  # many batches
+    rome = explained("--id", "city=Rome")
+    assert len(rome) > 20
+    assert explained("--id", "city=Rome", "--top", 3) == rome[:3]
+    both = {found["row"] for found in explained("--id", "city=Rome", "--row", 0)}
+    assert both == {0} | {found["row"] for found in rome}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--row", "150", "--row", "3"], "counted from 0 to 149; got 150. Give"),
+        (["--id", "id=x", "--id", "id=000021"], "none of 'id=x'. Give a value as the file has it"),
+        (["--id", "idd=1"], "by one of its columns; got 'idd'. Did you mean 'id'?"),
+        (["--id", "17"], "--id must be COLUMN=VALUE, such as order=A-17; got '17'."),
+        (["--row", "-1"], "Invalid value for '--row'"),
+    ],
+)
+def test_a_row_that_is_not_there_is_named(options, message, table, model, fewlier):
+    done = fewlier("explain", table, "-m", model, *options)
+    assert (done.code, done.out) == (2, b"")
+    assert message in done.err
