@@ -116,4 +116,4 @@ def test_the_demo_goes_without_the_extra(fewlier, tmp_path, monkeypatch):
     assert done.code == 0
     assert not list(tmp_path.rglob("*.html"))
     assert b"browser" not in done.out
-    assert "note: A report must have matplotlib and jinja2" in done.err
+    assert "note: A report needs matplotlib and jinja2" in done.err

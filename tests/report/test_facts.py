@@ -1,4 +1,4 @@
-"""What a page tells, gathered batch by batch."""
+"""The facts on a page, gathered batch by batch."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from fewlier import UserError
 from fewlier.files import explain_file
 from fewlier.report import facts as module
 from fewlier.report import gather
-from fewlier.report.thresholds import thresholds
+from fewlier.report.thresholds import tabulate_thresholds
 from fewlier.table import reading
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.reading import open_table
@@ -56,7 +56,7 @@ def test_rows_are_the_highest_scored_with_their_own_reasons(detector, table):
     assert [row.score for row in found.rows] == top.scores.tolist()
     for number, row in enumerate(found.rows[:20]):
         reasons = top.explanation.top(number)
-        assert [str(reason) for reason in row.reasons] == [
+        assert [str(reason) for reason, _ in row.reasons] == [
             str(reason) for reason in reasons[: len(row.reasons)]
         ]
         label = ROWS["fraud"].map({0: "normal", 1: "anomaly"}).fillna("")[row.row]
@@ -96,13 +96,13 @@ def test_drift_and_strange_cells_are_those_of_the_whole_file(detector, table):
     assert found.n_impossible["city"] == 5
 
 
-def test_a_label_column_that_is_not_there_is_told(detector, table):
+def test_a_missing_label_column_is_an_error(detector, table):
     with pytest.raises(UserError, match="label column must be among its columns"):
         gathered(detector, table, label="theft")
 
 
 def test_thresholds_count_the_rows_above_each(facts):
-    found = thresholds(facts)
+    found = tabulate_thresholds(facts)
     steps = np.array(found["thresholds"])
     assert (np.diff(steps) > 0).all()
     assert steps[found["start"]] == facts.calibration.threshold
@@ -118,3 +118,8 @@ def test_thresholds_count_the_rows_above_each(facts):
     assert found["normal"]["rows"] == (ROWS["fraud"] == 0).sum()
     own = found["rate"][found["start"]]
     assert own == pytest.approx(0.2, abs=0.02)  # what the detector was asked for
+
+
+def test_only_columns_that_are_reasons_are_sketched(facts):
+    reasons = {reason.column for row in facts.rows for reason, _ in row.reasons}
+    assert set(facts.sketches) == reasons

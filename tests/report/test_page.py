@@ -17,7 +17,7 @@ from factories import FEATURES, payments
 
 from fewlier import UserError
 from fewlier.report import page, render, write_report
-from fewlier.report.figures import score_figure
+from fewlier.report.figures import draw, locate_x_axis, make_displays
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -95,7 +95,7 @@ def test_data_cannot_end_their_element(hostile_facts):
     assert page._json({"</script>": "<!--"}) == '{"\\u003c/script>":"\\u003c!--"}'
 
 
-def test_a_page_without_labels_tells_of_none(detector, facts_of):
+def test_a_page_without_labels_mentions_none(detector, facts_of):
     html = render(facts_of(detector, payments(60, seed=2)))
     assert "Scores against labels" not in html
     assert "recall" not in element(html, "main")
@@ -115,9 +115,10 @@ def test_a_table_of_one_row_has_a_page(detector, facts_of):
 
 
 def test_the_threshold_lies_on_the_axis_of_the_figure_where_the_page_thinks(facts):
-    figure = score_figure(facts)
-    axis, threshold = figure.x_axis, facts.calibration.threshold
-    line = re.search(r'id="scores-threshold">\s*<path d="M ([\d.]+) ', figure.svg)[1]
+    display = make_displays(facts)["scores"]
+    svg = draw(display, "scores")
+    axis, threshold = locate_x_axis(display), facts.calibration.threshold
+    line = re.search(r'id="scores-threshold">\s*<path d="M ([\d.]+) ', svg)[1]
     share = (threshold - axis["low"]) / (axis["high"] - axis["low"])
     expected = axis["left"] + share * (axis["right"] - axis["left"])
     assert float(line) == pytest.approx(expected, abs=0.1)
@@ -130,7 +131,7 @@ def test_without_its_packages_the_error_says_what_to_install(missing, facts, mon
         render(facts)
 
 
-def test_a_page_that_cannot_be_written_is_told(facts, tmp_path):
+def test_a_page_that_cannot_be_written_is_an_error(facts, tmp_path):
     with pytest.raises(UserError, match=r"output must be a file that can be written; .*No such"):
         write_report(facts, tmp_path / "absent" / "report.html")
 
@@ -139,11 +140,11 @@ def section(html, title):
     return html.split(f">{title}<")[1].split("</section>")[0]
 
 
-def test_drift_is_told_with_what_has_changed(detector, facts_of):
+def test_drift_names_what_has_changed(detector, facts_of):
     rows = payments(300, seed=2)
-    title = "Do the rows look like those of training?"
+    title = "Do the rows look like the training data?"
     calm = section(render(facts_of(detector, rows)), title)
-    assert "Yes, as far as they tell." in calm
+    assert "Yes, as far as they show." in calm
     moved = facts_of(detector, rows.assign(amount=rows["amount"] + 30))
     told = section(render(moved), title)
     assert "<strong>No.</strong>" in told

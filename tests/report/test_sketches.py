@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fewlier.decision.drift import Reference
-from fewlier.report.sketches import BEYOND, N_BARS, sketch_columns
+from fewlier.report.sketches import BEYOND, N_BARS, Sketch
 from fewlier.table import Encoder, Table, infer_schema
 
 N = 20_000
@@ -36,8 +36,10 @@ def encoder(columns):
 @pytest.fixture(scope="module")
 def sketches(encoder, columns):
     encoded = encoder.encode(encoder.schema.match(Table.of(columns)))
-    drawn = sketch_columns(encoder, Reference.of(encoder, encoded))
-    return dict(zip(columns.columns, drawn, strict=True))
+    reference = Reference.of(encoder, encoded)
+    return {
+        name: Sketch.from_reference(encoder, reference, d) for d, name in enumerate(columns.columns)
+    }
 
 
 def place(encoder, sketches, name, value):

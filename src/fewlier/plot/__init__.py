@@ -1,11 +1,11 @@
 """Figures in scikit-learn's Display style: data as attributes, drawn by `plot`.
 
-Read in this order: base, curves, lambdas, pvalues, reasons, scores.
+Read in this order: base, rates, lambdas, pvalues, reasons, scores.
 """
 
-from fewlier.plot.curves import CurveDisplay
 from fewlier.plot.lambdas import LambdaDisplay
 from fewlier.plot.pvalues import PValueDisplay
+from fewlier.plot.rates import CurveDisplay
 from fewlier.plot.reasons import ReasonDisplay
 from fewlier.plot.scores import ScoreDisplay
 

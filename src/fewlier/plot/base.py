@@ -1,32 +1,49 @@
-"""What the displays share. They draw in the colours of matplotlib's cycle, so any style fits."""
+"""What all displays share. They use matplotlib's colour cycle, so they fit any style."""
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
 
 from fewlier.errors import UserError
-from fewlier.shown import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-MAX_NAME = 28
-"""Characters of a column's name that a figure has room for."""
+    from matplotlib.figure import Figure
 
 
-def axes_or_new(ax: "Axes | None", size: tuple[float, float] | None = None) -> "Axes":
-    """Return the axes to draw on, or those of a new figure, of a size in inches."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise UserError(
-            "Figures must have matplotlib to draw them; it is not installed. "
-            "Run: pip install 'fewlier[report]'"
-        ) from error
-    if ax is not None:
-        return ax
-    _, new = plt.subplots(layout="constrained", figsize=size)
-    return new
+class Display(ABC):
+    """A figure whose data are attributes.
 
+    Attributes
+    ----------
+    ax_, figure_
+        Where `plot` drew it last.
+    """
 
-def shortened(text: str, most: int = MAX_NAME) -> str:
-    """Return text that fits in one line of a figure."""
-    return shown(" ".join(text.split()), most)
+    ax_: "Axes"
+    figure_: "Figure"
+
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw on the given axes, or on those of a new figure."""
+        self.ax_ = self._new_axes() if ax is None else ax
+        self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment] # axes have one
+        self._draw(self.ax_)
+        return self
+
+    @property
+    def _size(self) -> tuple[float, float] | None:
+        """Width and height of a new figure in inches; None leaves them to matplotlib."""
+        return None
+
+    @abstractmethod
+    def _draw(self, ax: "Axes") -> None:
+        """Draw on the axes."""
+
+    def _new_axes(self) -> "Axes":
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise UserError(
+                "Figures need matplotlib, which is not installed. "
+                "Run: pip install 'fewlier[report]'"
+            ) from error
+        return plt.subplots(layout="constrained", figsize=self._size)[1]

@@ -1,39 +1,36 @@
-"""`PValueDisplay`: whether p-values of normal rows are what they say."""
+"""`PValueDisplay`: whether the p-values of normal rows keep their promise."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from fewlier.plot.base import axes_or_new
+from fewlier.arrays import Floats
+from fewlier.plot.base import Display
 from fewlier.table.labels import NORMAL, read_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from fewlier.detector import AnomalyDetector
 
-Floats = npt.NDArray[np.float64]
-
 LEVELS = (0.01, 0.05, 0.1, 0.2)
-"""p-values that are tested: those that decide about rows are small."""
+"""p-values to test: decisions about rows depend on the small ones."""
 LEVEL = 0.95
-# Points of the band.
-_N_DRAWN = 200
+_N_POINTS = 200  # of the band
 
 
 class Check(NamedTuple):
-    """How many rows have a p-value of at most `alpha`, against what m held-back normals promise.
+    """How many rows have a p-value of at most `alpha`, compared with what m normals promise.
 
-    `share` is that of the rows; `expected` is r / (m + 1), r = floor(alpha (m + 1)), and 95 % of
-    fits have a share from `low` to `high`. Of the chance of so many rows or more, `p_value` is over
-    all fits, and `p_value_of_model` for a model that had exactly `expected`.
+    They promise a share of r / (m + 1), r = floor(alpha (m + 1)); these rows have `share`, and 95 %
+    of fits have between `low` and `high`. The chance of at least this many rows is `p_value` over
+    all fits, and `p_value_of_model` for a model whose true share is exactly the promised one.
     """
 
     alpha: float
-    expected: float
     share: float
     low: float
     high: float
@@ -42,44 +39,34 @@ class Check(NamedTuple):
 
 
 @final
-class PValueDisplay:
-    r"""Share of rows with a p-value of at most alpha, over alpha: the diagonal for normal rows.
+@dataclass(eq=False, kw_only=True)
+class PValueDisplay(Display):
+    r"""Share of rows with a p-value of at most alpha, over alpha: for normals, the diagonal.
 
-    From fit to fit the share of fresh normals with a p-value of at most r / (m + 1) is
-    Beta(r, m + 1 - r) distributed, because m held-back normals are a sample too. So the number of
-    such rows among n is beta-binomial: it has the band, and the tests at `LEVELS`, which are
-    corrected for their number (Bonferroni).
+    The m held-back normals are a sample too. So the share of fresh normals with a p-value of at
+    most r / (m + 1) differs from fit to fit and is Beta(r, m + 1 - r) distributed, and the number
+    of such rows among n is beta-binomial. This gives the band and the tests at `LEVELS`, which are
+    Bonferroni-corrected.
 
     Parameters
     ----------
     p_values : array (n,)
-        p-values of normal rows, as far as is known.
+        p-values of rows that are normal as far as is known.
     n_held_back : int
-        Held-back normals that p-values count.
+        Number of held-back normals behind the p-values.
     what : str
-        Which rows they are.
-
-    Attributes
-    ----------
-    checks_ : tuple of Check
-        The tests, one for each of `LEVELS` that p-values can reach.
-    ax_, figure_
-        What was drawn.
+        Which rows these are.
     """
 
-    ax_: "Axes"
-    figure_: "Figure"
-
-    def __init__(self, *, p_values: Floats, n_held_back: int, what: str) -> None:
-        self.p_values, self.n_held_back, self.what = np.sort(p_values), n_held_back, what
-        levels = [alpha for alpha in LEVELS if alpha * (n_held_back + 1) >= 1]
-        self.checks_ = tuple(map(self._check, levels or [1 / (n_held_back + 1)]))
+    p_values: Floats
+    n_held_back: int
+    what: str
 
     @classmethod
     def from_detector(
         cls, detector: "AnomalyDetector", X: object, y: object = None, *, ax: "Axes | None" = None
     ) -> "PValueDisplay":
-        """Take the p-values of rows labelled normal, or of all rows without labels, and draw."""
+        """Draw the p-values of rows labelled normal, or of all rows without labels."""
         p_values, what = detector.p_value(X), "all rows"
         if y is not None:
             p_values = p_values[read_labels(y, len(p_values)) == NORMAL]
@@ -87,9 +74,15 @@ class PValueDisplay:
         n = len(detector.model_.calibration.normal_scores)
         return cls(p_values=p_values, n_held_back=n, what=what).plot(ax)
 
+    @cached_property
+    def checks_(self) -> tuple[Check, ...]:
+        """One test for each of `LEVELS` that the p-values can reach."""
+        levels = [alpha for alpha in LEVELS if alpha * (self.n_held_back + 1) >= 1]
+        return tuple(map(self._check, levels or [1 / (self.n_held_back + 1)]))
+
     @property
     def p_value(self) -> float:
-        """The chance that some fit has so many small p-values, if all rows are normal."""
+        """The chance that a fit has this many small p-values although all rows are normal."""
         return min(1.0, len(self.checks_) * min(check.p_value for check in self.checks_))
 
     @property
@@ -97,8 +90,8 @@ class PValueDisplay:
         """What the tests say.
 
         "kept": no more rows have small p-values than chance in these rows allows. "scatter": more
-        have, but no more than the chance in the held-back normals allows. "broken": more than both
-        allow.
+        than that, but no more than chance in the held-back normals allows. "broken": more than
+        both allow.
         """
         if self.p_value <= 1 - LEVEL:
             return "broken"
@@ -107,40 +100,33 @@ class PValueDisplay:
 
     @property
     def farthest(self) -> Check:
-        """The check that speaks most against the p-values."""
+        """The strongest evidence against the p-values."""
         return min(self.checks_, key=lambda check: (check.p_value_of_model, check.p_value))
 
-    def share_up_to(self, alpha: float) -> float:
-        """Return the share of rows whose p-value is at most alpha."""
-        return float((self.p_values <= alpha).mean())
-
-    def plot(self, ax: "Axes | None" = None) -> "PValueDisplay":
-        """Draw on some axes, or on new ones."""
-        ax = self.ax_ = axes_or_new(ax)
-        self.figure_ = ax.get_figure(root=True)  # type: ignore[assignment] # axes have one
-        ranks = np.unique(np.linspace(1, self.n_held_back, _N_DRAWN).round())
+    def _draw(self, ax: "Axes") -> None:
+        ranks = np.unique(np.linspace(1, self.n_held_back, _N_POINTS).round())
         low, high = self._interval(ranks)
-        grid = np.concatenate([[0], ranks / (self.n_held_back + 1), [1]])
-        ends = np.concatenate([[0], low, [1]]), np.concatenate([[0], high, [1]])
-        ax.fill_between(grid, *ends, color="C2", alpha=0.15, linewidth=0, label="95 % of fits")
+        grid, low, high = (
+            np.concatenate([[0], part, [1]]) for part in (ranks / (self.n_held_back + 1), low, high)
+        )
+        ax.fill_between(grid, low, high, color="C2", alpha=0.15, linewidth=0, label="95 % of fits")
         ax.plot([0, 1], [0, 1], color="C2", linestyle=":", label="as promised")
-        steps = np.unique(np.quantile(self.p_values, np.linspace(0, 1, 101), method="nearest"))
-        shares = np.searchsorted(self.p_values, steps, side="right") / len(self.p_values)
-        shown = [0, *steps, 1], [0, *shares, 1]
-        ax.step(*shown, where="post", color="C0", label=self.what)
+        p_values = np.sort(self.p_values)
+        steps = np.unique(np.quantile(p_values, np.linspace(0, 1, 101), method="nearest"))
+        shares = np.searchsorted(p_values, steps, side="right") / len(p_values)
+        ax.step([0, *steps, 1], [0, *shares, 1], where="post", color="C0", label=self.what)
         ax.set(xlabel="p-value", ylabel="share of rows up to it", xlim=(0, 1), ylim=(0, 1.01))
         ax.legend(loc="lower right", frameon=False)
-        return self
 
     def _check(self, alpha: float) -> Check:
         n, m = len(self.p_values), self.n_held_back
         rank = int(alpha * (m + 1) + 1e-9)
-        expected = rank / (m + 1)
-        n_small = int((self.p_values <= expected * (1 + 1e-12)).sum())
+        promised = rank / (m + 1)
+        n_small = int((self.p_values <= promised * (1 + 1e-12)).sum())
         low, high = self._interval(np.array([rank]))
-        chances = stats.betabinom(n, rank, m + 1 - rank), stats.binom(n, expected)
-        tails = (float(chance.sf(n_small - 1)) for chance in chances)
-        return Check(alpha, expected, n_small / n, float(low[0]), float(high[0]), *tails)
+        over_fits, of_model = stats.betabinom(n, rank, m + 1 - rank), stats.binom(n, promised)
+        tails = float(over_fits.sf(n_small - 1)), float(of_model.sf(n_small - 1))
+        return Check(alpha, n_small / n, float(low[0]), float(high[0]), *tails)
 
     def _interval(self, ranks: Floats) -> tuple[Floats, Floats]:
         """Return the shares that 95 % of fits have up to the p-value of each rank."""

@@ -1,65 +1,50 @@
 """`ReasonDisplay`: which columns make rows odd."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-import numpy.typing as npt
 
-from fewlier.plot.base import axes_or_new, shortened
+from fewlier.arrays import Bools, Floats
+from fewlier.plot.base import Display
+from fewlier.shown import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from fewlier.detector import AnomalyDetector
     from fewlier.reasons.explanation import Explanation
 
-Floats = npt.NDArray[np.float64]
-
-# A figure of its own is wide enough for the longest label, and has room for each line of text.
+# A new figure is wide enough for the longest label and tall enough for every line of text.
 _WIDTH, _LINE, _FRAME = 8.0, 0.22, 1.2  # inches
-_MAX_EXPECTATION = 44  # characters
+_MAX_NAME, _MAX_EXPECTATION = 28, 44  # characters
 
 
 @final
-class ReasonDisplay:
-    """Bars of what columns add to the score, the largest first.
+@dataclass(eq=False, kw_only=True)
+class ReasonDisplay(Display):
+    """Bars that show how much columns add to the score, the largest first.
 
     Parameters
     ----------
     names : sequence of str
-        What to call each bar: a column, with its value where it is of one row.
+        Label of each bar: the column, with its value if the figure is about one row.
     contributions : array
-        What each adds to the score.
+        What each column adds to the score.
     unit : str
         Unit of the score.
     title : str
-        Which rows they are of.
+        Which rows the figure is about.
     expectations : sequence of str
-        What was expected of each instead, in words, or nothing.
-
-    Attributes
-    ----------
-    ax_, figure_
-        What was drawn.
+        The value expected in each column, in words; empty where unknown.
     """
 
-    ax_: "Axes"
-    figure_: "Figure"
-
-    def __init__(
-        self,
-        *,
-        names: Sequence[str],
-        contributions: Floats,
-        unit: str,
-        title: str,
-        expectations: Sequence[str] = (),
-    ) -> None:
-        self.names, self.contributions = tuple(names), contributions
-        self.unit, self.title = unit, title
-        self.expectations = tuple(expectations)
+    names: Sequence[str]
+    contributions: Floats
+    unit: str
+    title: str
+    expectations: Sequence[str] = ()
 
     @classmethod
     def from_detector(
@@ -71,11 +56,11 @@ class ReasonDisplay:
         n_columns: int = 12,
         ax: "Axes | None" = None,
     ) -> "ReasonDisplay":
-        """Explain one row, or on average the rows above the threshold, and draw."""
+        """Explain one row, or the average row above the threshold, and draw."""
         explanation = detector.explain(X)
         if row is None:
-            chosen = explanation.score > detector.threshold_
-            return cls.of_mean(explanation, chosen, n_columns).plot(ax)
+            is_above = explanation.score > detector.threshold_
+            return cls.from_mean(explanation, is_above, n_columns).plot(ax)
         reasons = explanation.top(row, n_columns)
         return cls(
             names=[f"{reason.column} {reason.state}" for reason in reasons],
@@ -86,14 +71,15 @@ class ReasonDisplay:
         ).plot(ax)
 
     @classmethod
-    def of_mean(
-        cls, explanation: "Explanation", chosen: npt.NDArray[np.bool_], n_columns: int = 12
+    def from_mean(
+        cls, explanation: "Explanation", is_above: Bools, n_columns: int = 12
     ) -> "ReasonDisplay":
-        """Average over chosen rows, or over all where none is chosen."""
-        rows = explanation.contributions[chosen] if chosen.any() else explanation.contributions
+        """Average over the rows above the threshold, or over all rows if none is above it."""
+        rows, what = explanation.contributions[is_above], "rows above the threshold"
+        if not len(rows):
+            rows, what = explanation.contributions, "rows; none is above the threshold"
         mean = rows.mean(0)
         order = np.argsort(-mean, kind="stable")[:n_columns]
-        what = "rows above the threshold" if chosen.any() else "rows; none is above the threshold"
         return cls(
             names=[explanation.columns[j] for j in order],
             contributions=mean[order],
@@ -101,28 +87,27 @@ class ReasonDisplay:
             title=f"mean of {len(rows):,} {what}",
         )
 
-    def plot(self, ax: "Axes | None" = None) -> "ReasonDisplay":
-        """Draw on some axes, or on new ones."""
-        labels = self._labels()
-        n_lines = sum(1.5 + label.count("\n") for label in labels)
-        ax = self.ax_ = axes_or_new(ax, (_WIDTH, _FRAME + _LINE * n_lines))
-        self.figure_ = ax.get_figure(root=True)  # type: ignore[assignment] # axes have one
-        places = np.arange(len(self.names))
+    @property
+    def _size(self) -> tuple[float, float]:
+        n_lines = 1.5 * len(self.names) + sum(map(bool, self.expectations))
+        return _WIDTH, _FRAME + _LINE * n_lines
+
+    def _draw(self, ax: "Axes") -> None:
+        labels = [_shorten(name, _MAX_NAME) for name in self.names]
+        for j, expected in enumerate(self.expectations):
+            labels[j] += f"\nexpected {_shorten(expected, _MAX_EXPECTATION)}" if expected else ""
+        places = np.arange(len(labels))
         bars = ax.barh(places, self.contributions, height=0.62, color="C0")
         ax.bar_label(bars, fmt="%+.2f", padding=4)
-        # A dollar sign in a column's name is no formula.
+        # A dollar sign in a column's name does not start a formula.
         ax.set_yticks(places, labels, parse_math=False)
         ax.invert_yaxis()
         ax.margins(x=0.2)
-        ax.grid(visible=False, axis="y")  # bars lead the eye themselves
+        ax.grid(visible=False, axis="y")  # the bars guide the eye already
         ax.set(xlabel=f"adds to the score ({self.unit})")
         ax.set_title(self.title, parse_math=False)
-        return self
 
-    def _labels(self) -> list[str]:
-        expectations = self.expectations or ("",) * len(self.names)
-        return [
-            shortened(name)
-            + (f"\nexpected {shortened(expected, _MAX_EXPECTATION)}" if expected else "")
-            for name, expected in zip(self.names, expectations, strict=True)
-        ]
+
+def _shorten(text: str, most: int) -> str:
+    """Return text that fits on one line of a figure."""
+    return shown(" ".join(text.split()), most)

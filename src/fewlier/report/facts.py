@@ -1,40 +1,34 @@
-"""What a page tells, gathered in one pass over a file of any size, as plain data."""
+"""The facts on a page, gathered in one pass over a file of any size."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fewlier.arrays import Bools, Floats
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import KindEvaluation, evaluate_kinds
 from fewlier.detector import AnomalyDetector
 from fewlier.files import N_REASONS, VISIBLE, FileLabels, OnBatch, Tally, scored_batches
 from fewlier.reasons.explanation import Explanation, Reason, explain
-from fewlier.report.sketches import Sketch, sketch_columns
+from fewlier.report.sketches import Sketch
 from fewlier.summary import Summary
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, Labels
 from fewlier.table.reading import Batch, TableFile
 
-Floats = npt.NDArray[np.float64]
-
-N_ROWS = 200
-"""Highest-scored rows on a page."""
-N_FLAGGED = 500
-"""Rows above the threshold, drawn at random, that say which columns matter."""
-N_OTHERS = 2
-"""Columns that the model does not know, such as an id, shown with each row."""
+N_ROWS = 200  # the highest-scored rows on a page
+N_FLAGGED = 500  # rows above the threshold, drawn at random, that show which columns matter
+N_OTHERS = 2  # columns unknown to the model, such as an id, that are shown with each row
 
 
 class RowFacts(NamedTuple):
-    """One row: its number in the file, what it got, its label and kind if it has any, and why.
+    """A row: its number in the file, the cells of other columns, its score, its label, and why.
 
-    `places` says where the value of each reason lies in the sketch of its column; None where it
-    has none.
+    Each reason comes with the place of its value in the sketch of its column; None if missing.
     """
 
     row: int
@@ -43,14 +37,13 @@ class RowFacts(NamedTuple):
     p_value: float
     label: str
     kind: str
-    reasons: tuple[Reason, ...]
-    places: tuple[float | None, ...]
+    reasons: tuple[tuple[Reason, float | None], ...]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What a page tells of a table.
+    """What a page says about a table.
 
     Attributes
     ----------
@@ -58,52 +51,58 @@ class Facts:
         Names of the table and of the model.
     made : datetime
         When the page was made.
-    summary, calibration : Summary, Calibration
-        What the fit did, and what its scores mean.
-    density, selection : str
-        How the model was fitted.
+    detector : AnomalyDetector
+        The model.
     scores : array (n,)
         Scores of all rows.
     labels : Labels or None
-        What is known of all rows.
+        Labels of all rows, where known.
     by_kind : tuple of KindEvaluation
-        Scores of each kind of anomalies against normal rows, where labels name kinds.
+        Scores of each kind of anomaly against normal rows, where labels name kinds.
     others : tuple of str
-        Columns of the table, not of the model, that are shown with each row.
+        Columns of the table, unknown to the model, that are shown with each row.
     rows : tuple of RowFacts
         The highest-scored rows, the highest first.
-    flagged : Explanation
-        Of some rows above the threshold; of the highest-scored where none is.
-    drift : Drift
-        Whether the rows look like the training normals; None where the model cannot tell.
-    n_impossible : dict of str to int
-        Cells, by column, that training never saw the like of.
     sketches : dict of str to Sketch
-        How training normals lie in each column.
+        Training normals in each column that is a reason for one of these rows.
+    flagged : Explanation
+        Some rows above the threshold, or the highest-scored rows if none is above it.
+    drift : Drift
+        Whether the rows look like the training normals.
+    n_impossible : dict of str to int
+        Number of impossible values, by column.
     """
 
     source: str
     model: str
     made: datetime
-    summary: Summary
-    calibration: Calibration
-    density: str
-    selection: str
+    detector: AnomalyDetector
     scores: Floats
     labels: Labels | None
     by_kind: tuple[KindEvaluation, ...]
     others: tuple[str, ...]
     rows: tuple[RowFacts, ...]
+    sketches: dict[str, Sketch]
     flagged: Explanation
     drift: Drift
     n_impossible: dict[str, int]
-    sketches: dict[str, Sketch]
 
     @property
-    def is_above(self) -> npt.NDArray[np.bool_]:
+    def summary(self) -> Summary:
+        """What the fit did."""
+        summary: Summary = self.detector.summary_
+        return summary
+
+    @property
+    def calibration(self) -> Calibration:
+        """What the scores mean."""
+        calibration: Calibration = self.detector.model_.calibration
+        return calibration
+
+    @property
+    def is_above(self) -> Bools:
         """Which rows score above the threshold."""
-        above: npt.NDArray[np.bool_] = self.scores > self.calibration.threshold
-        return above
+        return np.asarray(self.scores > self.calibration.threshold)
 
     @property
     def has_both_labels(self) -> bool:
@@ -114,7 +113,7 @@ class Facts:
 
 @final
 class _Kept:
-    """The rows of a file that have the smallest keys, as they stand in it."""
+    """The rows of a file with the smallest keys, as they were read."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -123,7 +122,7 @@ class _Kept:
         self.rows: pa.Table | None = None
 
     def offer(self, keys: Floats, batch: Batch) -> None:
-        """Keep those of a batch whose keys are small enough; never one of infinite key."""
+        """Keep the rows of a batch with small enough keys; never one with an infinite key."""
         order = np.argsort(keys, kind="stable")[: self.most]
         order = order[np.isfinite(keys[order])]
         rows = batch.rows.take(order)
@@ -134,11 +133,16 @@ class _Kept:
         self.keys, self.numbers = self.keys[kept], self.numbers[kept]
         self.rows = self.rows.take(kept)
 
-    def explained(self, detector: AnomalyDetector, file: TableFile) -> Explanation:
+    def explain(self, detector: AnomalyDetector, file: TableFile) -> Explanation:
         """Explain the kept rows."""
         batch = Batch(file.name, self.rows, 0, file.layout)
         table = batch.table(detector.model_.encoder.schema)
         return explain(detector.model_, table, detector.score_unit_)
+
+    def cells(self, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Return what the kept rows have in some columns, as text."""
+        rows = [] if self.rows is None else self.rows.select(list(names)).to_pylist()
+        return [tuple("" if row[n] is None else str(row[n]) for n in names) for row in rows]
 
 
 def gather(
@@ -150,93 +154,66 @@ def gather(
     model: str,
     on_batch: OnBatch,
 ) -> Facts:
-    """Score a file; of all rows only scores and labels are held, 13 bytes each.
+    """Score a file. Of all rows only scores and labels are kept, 13 bytes each.
 
-    `source` and `model` are what to call the table and the model.
+    The page calls the table `source` and the model `model`.
     """
     reader = label and FileLabels(label, file)
-    fitted, threshold = detector.model_, detector.threshold_
     rng, tally = np.random.default_rng(0), Tally(detector)
     top, flagged = _Kept(N_ROWS), _Kept(N_FLAGGED)
     parts = []
-    for batch, _, scores in tally.counted(scored_batches(detector, file, on_batch)):
-        top.offer(-scores, batch)
-        flagged.offer(np.where(scores > threshold, rng.random(len(scores)), np.inf), batch)
-        parts.append(scores)
+    for batch, _, part in tally.counted(scored_batches(detector, file, on_batch)):
+        top.offer(-part, batch)
+        is_above = part > detector.threshold_
+        flagged.offer(np.where(is_above, rng.random(len(part)), np.inf), batch)
+        parts.append(part)
         if reader:
             reader.add(batch)
     scores, labels = np.concatenate(parts), reader and reader.read()
     trained = detector.summary_.labelled_kinds
-    others = _others(detector, file, label)
-    explanation = top.explained(detector, file)
-    sketches = dict(
-        zip(explanation.columns, sketch_columns(fitted.encoder, fitted.reference), strict=True)
-    )
-    rows = _row_facts(top, explanation, sketches, (scores, labels), others, fitted.calibration)
+    used = {"", *detector.model_.encoder.schema.sources, label and label.name}
+    others = tuple(name for name in file.columns if name not in used)[:N_OTHERS]
+    explanation = top.explain(detector, file)
+    reasons, sketches = _draw_reasons(detector, explanation)
+    p_values = detector.model_.calibration.p_value(scores[top.numbers])
+    rows = []
+    lines = zip(top.numbers.tolist(), top.cells(others), p_values.tolist(), reasons, strict=True)
+    for number, cells, p_value, why in lines:
+        known = {} if labels is None else labels.record(number)
+        told = known.get("label") or "", known.get("kind") or ""
+        rows.append(RowFacts(number, cells, float(scores[number]), p_value, *told, why))
     return Facts(
         source=source,
         model=model,
         made=datetime.now().astimezone(),
-        summary=detector.summary_,
-        calibration=fitted.calibration,
-        density=detector.density,
-        selection=detector.selection,
+        detector=detector,
         scores=scores,
         labels=labels,
-        by_kind=evaluate_kinds(scores, labels, threshold, trained) if labels else (),
+        by_kind=evaluate_kinds(scores, labels, detector.threshold_, trained) if labels else (),
         others=others,
         rows=tuple(rows),
-        flagged=flagged.explained(detector, file) if len(flagged.numbers) else explanation,
+        sketches=sketches,
+        flagged=flagged.explain(detector, file) if len(flagged.numbers) else explanation,
         drift=tally.drift,
         n_impossible=tally.n_impossible,
-        sketches=sketches,
     )
 
 
-def _others(
-    detector: AnomalyDetector, file: TableFile, label: LabelColumn | None
-) -> tuple[str, ...]:
-    known = {"", *detector.model_.encoder.schema.sources, *([label.name] if label else [])}
-    return tuple(name for name in file.columns if name not in known)[:N_OTHERS]
-
-
-def _row_facts(
-    top: _Kept,
-    explanation: Explanation,
-    sketches: dict[str, Sketch],
-    judged: tuple[Floats, Labels | None],
-    others: tuple[str, ...],
-    calibration: Calibration,
-) -> list[RowFacts]:
-    scores, labels = judged
-    p_values = calibration.p_value(scores[top.numbers])
-    cells: Any = top.rows.select(list(others)).to_pylist() if top.rows is not None else []
-    lines = []
-    reasons = explanation.tops(n=N_REASONS)
-    for i, (number, (first, *more)) in enumerate(zip(top.numbers.tolist(), reasons, strict=True)):
-        known = {} if labels is None else labels.record(number)
-        shown = (first, *(reason for reason in more if reason.contribution >= VISIBLE))
-        lines.append(
-            RowFacts(
-                number,
-                tuple("" if cells[i][name] is None else str(cells[i][name]) for name in others),
-                float(scores[number]),
-                float(p_values[i]),
-                known.get("label") or "",
-                known.get("kind") or "",
-                shown,
-                tuple(_place(reason, explanation, sketches, i) for reason in shown),
-            )
-        )
-    return lines
-
-
-def _place(
-    reason: Reason, explanation: Explanation, sketches: dict[str, Sketch], row: int
-) -> float | None:
-    """Return where the value of a reason lies in the sketch of its column."""
-    d, encoded = explanation.columns.index(reason.column), explanation.encoded
-    if not encoded.observed[row, d]:
-        return None
-    target, is_impossible = float(encoded.targets[row, d]), bool(encoded.impossible[row, d])
-    return sketches[reason.column].place(target, is_impossible)
+def _draw_reasons(
+    detector: AnomalyDetector, explanation: Explanation
+) -> tuple[list[tuple[tuple[Reason, float | None], ...]], dict[str, Sketch]]:
+    """Return the reasons of each row with the places of their values, and the sketches used."""
+    model, encoded = detector.model_, explanation.encoded
+    sketches: dict[str, Sketch] = {}
+    rows = []
+    for i, (first, *more) in enumerate(explanation.tops(n=N_REASONS)):
+        placed = []
+        for reason in (first, *(reason for reason in more if reason.contribution >= VISIBLE)):
+            d, name = explanation.columns.index(reason.column), reason.column
+            if name not in sketches:
+                sketches[name] = Sketch.from_reference(model.encoder, model.reference, d)
+            target, is_impossible = float(encoded.targets[i, d]), bool(encoded.impossible[i, d])
+            place = sketches[name].place(target, is_impossible) if encoded.observed[i, d] else None
+            placed.append((reason, place))
+        rows.append(tuple(placed))
+    return rows, sketches

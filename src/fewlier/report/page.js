@@ -7,7 +7,7 @@
   const count = (n) => n.toLocaleString("en");
   const PAGE = 10;
 
-  // Theme: the system's until the reader chooses.
+  // Theme: the system's, until the reader chooses.
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
@@ -72,7 +72,7 @@
   $("verdict").addEventListener("change", () => { limit = PAGE; showRows(); });
   $("more").addEventListener("click", () => { limit += PAGE; showRows(); });
 
-  // Threshold: counts of all rows, and the verdict of each row that is here.
+  // Threshold: counts over all rows, and the verdict for each row on the page.
   const line = $("scores-threshold");
   const place = (score) => {
     const { low, high, left, right } = data.axis;

@@ -1,4 +1,4 @@
-"""Facts and figures as one HTML file that runs nothing but its own script."""
+"""Facts and figures as one HTML file that runs only its own script."""
 
 import base64
 import hashlib
@@ -9,30 +9,18 @@ from typing import Any
 
 from fewlier import __version__
 from fewlier.atomic import PathLike
-from fewlier.decision.drift import Change, Drift
 from fewlier.errors import UserError
-from fewlier.report.facts import Facts, RowFacts
-from fewlier.report.figures import (
-    curve_figures,
-    lambda_figure,
-    p_value_figure,
-    reason_figure,
-    score_figure,
-)
-from fewlier.report.thresholds import thresholds
+from fewlier.report.facts import Facts
+from fewlier.report.figures import draw, locate_x_axis, make_displays
+from fewlier.report.thresholds import tabulate_thresholds
 from fewlier.shown import shown
 from fewlier.table.writing import write_bytes
 
-MAX_TEXT = 120
-"""Characters of a cell or a name that are shown."""
-MAX_COLUMNS = 300
-"""Columns that the page lists with their kinds."""
-MAX_KINDS = 50
-"""Kinds of anomalies that the page lists."""
-N_CHANGES = 8
-"""Changes since training that the page lists."""
-SKETCH = (60, 14)
-"""Width and height of a sketch, in units of its drawing."""
+MAX_TEXT = 120  # characters of a cell or a name
+MAX_COLUMNS = 300  # columns that are listed
+MAX_KINDS = 50  # kinds of anomalies that are listed
+N_CHANGES = 8  # changes since training that are listed
+SKETCH = (60, 14)  # width and height of a sketch, in SVG units
 
 
 def write_report(facts: Facts, path: PathLike) -> None:
@@ -41,14 +29,14 @@ def write_report(facts: Facts, path: PathLike) -> None:
 
 
 def require_extra() -> None:
-    """Refuse to go on without the packages that pages are made with."""
+    """Raise an error unless the packages that make pages are installed."""
     try:
         import jinja2  # noqa: F401 - only whether it is there
         import matplotlib as mpl  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"A report must have matplotlib and jinja2 to be made with; {error.name} is not "
-            "installed. Run: pip install 'fewlier[report]'"
+            f"A report needs matplotlib and jinja2; {error.name} is not installed. "
+            "Run: pip install 'fewlier[report]'"
         ) from error
 
 
@@ -60,65 +48,38 @@ def render(facts: Facts) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"count": _count, "percent": _percent, "short": _short}
+    environment.filters |= {"count": "{:,}".format, "short": _short, "joined": _joined}
+    environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
     template = environment.from_string(_asset("page.html"))
     return template.render(_context(facts))
 
 
 def _context(facts: Facts) -> dict[str, Any]:
-    scores = score_figure(facts)
-    lambdas, p_values = lambda_figure(facts), p_value_figure(facts)
-    steps = thresholds(facts)
+    displays = make_displays(facts)
+    figures = {name: draw(display, name) for name, display in displays.items()}
+    steps = tabulate_thresholds(facts)
     style, script = _asset("page.css"), _asset("page.js")
-    sketched = list(dict.fromkeys(reason.column for row in facts.rows for reason in row.reasons))
+    changes = facts.drift.found or sorted(facts.drift.changes, key=lambda c: -c.distance)
     return {
         "facts": facts,
         "summary": facts.summary,
         "n_above": int(facts.is_above.sum()),
         "steps": steps,
-        "rows": [_row(row, sketched) for row in facts.rows],
-        "sketches": [facts.sketches[name].path(*SKETCH) for name in sketched],
-        "kinds": list(facts.summary.kinds.items())[:MAX_COLUMNS],
-        "score_svg": scores.svg,
-        "reason_svg": reason_figure(facts).svg,
-        "curves": [(display, figure.svg) for display, figure in curve_figures(facts)],
-        "p_values": p_values and (p_values[0], p_values[1].svg),
-        "max_kinds": MAX_KINDS,
-        "changes": _changes(facts.drift),
+        "displays": displays,
+        "figures": figures,
+        "sketch_ids": {name: number for number, name in enumerate(facts.sketches)},
+        "sketch_size": SKETCH,
+        "columns": list(facts.summary.kinds.items())[:MAX_COLUMNS],
+        "by_kind": facts.by_kind[:MAX_KINDS],
+        "changes": changes[:N_CHANGES],
         "impossible": list(facts.n_impossible.items())[:MAX_COLUMNS],
-        "lambda_svg": lambdas.svg,
-        "data": _json(steps | {"axis": scores.x_axis}),
+        "data": _json(steps | {"axis": locate_x_axis(displays["scores"])}),
         "style": style,
         "script": script,
         "policy": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'",
         "version": __version__,
     }
-
-
-def _changes(drift: Drift) -> list[Change]:
-    """Return what has changed since training, or what has most where nothing did."""
-    return list(drift.found or sorted(drift.changes, key=lambda change: -change.distance))[
-        :N_CHANGES
-    ]
-
-
-def _row(row: RowFacts, sketched: list[str]) -> dict[str, Any]:
-    largest = max(*(reason.contribution for reason in row.reasons), 1e-9)
-    reasons = [
-        {
-            "column": reason.column,
-            "value": reason.value,
-            "is_missing": reason.value is None,
-            "expected": re.sub(r" (?=\(|%)", "\N{NO-BREAK SPACE}", reason.expectation),
-            "share": round(100 * max(reason.contribution, 0) / largest, 1),
-            "adds": f"{reason.contribution:+.1f}".replace("-", "−"),
-            "sketch": sketched.index(reason.column),
-            "mark": None if place is None else round(SKETCH[0] * place, 1),
-        }
-        for reason, place in zip(row.reasons, row.places, strict=True)
-    ]
-    return row._asdict() | {"reasons": reasons}
 
 
 def _asset(name: str) -> str:
@@ -131,18 +92,15 @@ def _hash(text: str) -> str:
 
 
 def _json(values: dict[str, Any]) -> str:
-    """Return JSON that cannot end the element that holds it."""
+    """Return JSON that cannot end the element it is in."""
     return json.dumps(values, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
 def _short(value: object) -> str:
     text = f"{value:.5g}" if isinstance(value, float) else str(value)
     return shown(text, MAX_TEXT)
+
+
+def _joined(expectation: str) -> str:
+    """Keep a category and its share on one line."""
+    return re.sub(r" (?=\(|%)", "\N{NO-BREAK SPACE}", expectation)
