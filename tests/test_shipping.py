@@ -10,6 +10,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from factories import payments
 
 ROOT = Path(__file__).parents[1]
 PAGE = ("page.html", "page.css", "page.js")
@@ -117,7 +118,10 @@ def test_the_wheel_works_where_it_is_installed(wheel, tmp_path):
     (packages / "dependencies.pth").write_text(f"{here['purelib']}\n{here['platlib']}\n")
     found = run(python, "-c", "import fewlier; print(fewlier.__file__)", cwd=tmp_path)
     assert Path(found.strip()).is_relative_to(packages)
-    shown = run(python.with_name("fewlier"), "demo", cwd=tmp_path)
-    assert "Most anomalous test rows" in shown
-    assert "fewlier-demo/report.html" in shown
-    assert (tmp_path / "fewlier-demo" / "report.html").exists()
+    rows = payments(seed=1).drop(columns="id")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    command = python.with_name("fewlier")
+    fit = ("fit", "rows.csv", "--label", "fraud", "--max-epochs", "1", "-o", "a.fewlier")
+    run(command, *fit, cwd=tmp_path)
+    run(command, "report", "rows.csv", "-m", "a.fewlier", "-o", "a.html", cwd=tmp_path)
+    assert "</html>" in (tmp_path / "a.html").read_text("utf-8")
