@@ -85,7 +85,7 @@ class FormError(UserError):
     """
 
     def __init__(self, message: str, column: str, forms: tuple[str, str]) -> None:
-        first, second = (f"--column '{column}={form}'" for form in forms)
+        first, second = (declaration(column, form) for form in forms)
         super().__init__(f"{message} {first} or {second}.")
         self.message, self.column, self.forms = message, column, forms
 

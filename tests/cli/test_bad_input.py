@@ -176,7 +176,7 @@ SCARCE = {
     "all anomalous": (csv(ROWS.drop(columns="id").assign(fraud=1)), "normal"),
     "an ambiguous mark": (
         csv(ROWS[["city", "fraud"]].assign(amount="1.200")),
-        r"'amount' must say what the mark in '1.200' is.*--column 'amount=1200.50' or",
+        r"'amount' must say what the mark in '1.200' is.*--column amount=1200.50 or",
     ),
     "label absent": (
         csv(ROWS.drop(columns="fraud")),
@@ -212,7 +212,7 @@ def test_fit_refuses_a_bad_table(content, message, refused, tmp_path):
 
 FIT = {
     "--label class --anomaly bad": "train.csv: the label column must be among.*'class'",
-    "--label city --anomaly Paris": "the value that --anomaly names; 'Paris' is not in it",
+    "--label city --anomaly Paris": "does not hold 'Paris', named as anomaly",
     "--anomaly 1": "--anomaly must come with --label",
     "--label fraud --column visits": "--column must be NAME=KIND, .*; got 'visits'",
     "--label fraud --column visits=counts": "visits.*counts",

@@ -77,6 +77,7 @@ def test_a_column_that_is_called_like_a_parameter_stays_a_column(fewlier, tmp_pa
         ("a, b", "ignore", "--column 'a, b=ignore'"),
         ('"}\\', "real", """--column '"}\\=real'"""),
         ("day", "%d/%m/%Y", "--column day=%d/%m/%Y"),
+        ("n", "1'234.5", """--column 'n=1'"'"'234.5'"""),
     ],
 )
 def test_declarations_are_flags(name, said, flags):

@@ -122,14 +122,14 @@ def test_every_anomaly_that_is_named_counts_whatever_its_case(fitted):
     done, summary = fitted(csv(KINDS), "--anomaly", "THEFT", "--anomaly", " forgery")
     assert n_rows(summary) == (112, 8, 30)
     assert summary.labelled_kinds == {"theft": 6, "Forgery": 2}
-    assert "note: standard input: Values other than --anomaly count as normal" in done.err
+    assert "note: standard input: Values not named as anomalies count as normal" in done.err
     assert re.search(r"kinds +'theft' 6; 'Forgery' 2\n", done.out.decode())
 
 
 def test_values_that_train_as_normal_are_listed_and_stay_in_the_model(fitted):
     done, summary = fitted(csv(KINDS), "--anomaly", "theft")
     note = (
-        "Values other than --anomaly count as normal, in label column 'fraud': 'fine' 112; "
+        "Values not named as anomalies count as normal, in label column 'fraud': 'fine' 112; "
         "'Forgery' 2."
     )
     assert f"fewlier: note: standard input: {note}" in done.err
@@ -256,12 +256,12 @@ def test_a_later_table_may_lack_values_that_are_named(arguments, by_kind, fewlie
     only_thefts = KINDS.where(KINDS == "theft", "").replace("Forgery ", "")
     done = fewlier(*arguments, "--label", "fraud", "--normal", "fine", stdin=csv(only_thefts))
     assert done.code == 0, done.err
-    assert "note: standard input: No row of label column 'fraud' has --normal 'fine'." in done.err
+    assert "note: standard input: No row of label column 'fraud' has 'fine' (normal)." in done.err
     several = ["--anomaly", "theft", "--anomaly", "forged", "--normal", "fine"]
     labels = KINDS.replace("Forgery ", "forgd")
     done = fewlier(*arguments, "--label", "fraud", *several, stdin=csv(labels))
     assert done.code == 0, done.err
-    assert "No row of label column 'fraud' has --anomaly 'forged'." in done.err
+    assert "No row of label column 'fraud' has 'forged' (anomaly)." in done.err
     assert "warning: standard input: Label 'forgd' (2 rows) is close to 'forged'" in done.err
 
 

@@ -44,7 +44,7 @@ def test_labels_may_be_written_in_many_ways(content, options, model, fewlier):
         "evaluate", "-", "-m", model, "--label", "fraud", "--json", *options, stdin=content
     )
     assert done.code == 0
-    assert ("Values other than --anomaly count as normal" in done.err) == bool(options)
+    assert ("Values not named as anomalies count as normal" in done.err) == bool(options)
     detector = AnomalyDetector.load(model)
     is_labelled = ROWS["fraud"].notna()
     scores, truth = detector.anomaly_score(ROWS[FEATURES])[is_labelled], IS_FRAUD[is_labelled]

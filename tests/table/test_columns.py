@@ -400,7 +400,7 @@ def test_a_form_is_declared_by_an_example(said, expected):
 
 def test_an_ambiguous_column_is_refused_with_both_readings():
     message = "Column 'x0' must say what the mark in '1.200' is"
-    readings = "--column 'x0=1200.50' or --column 'x0=1.200,50'"
+    readings = "columns={'x0': '1200.50'} or columns={'x0': '1.200,50'}"
     with pytest.raises(UserError, match=f"{re.escape(message)}.*{re.escape(readings)}"):
         infer_schema(Table.of([["1.200"], ["3.400"]]))
 

@@ -53,8 +53,7 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])
     with open_table(table) as file:
         found = check_file(file, labels, columns)
-    told = tuple(replace(line, why=with_declarations(line.why)) for line in found.columns)
-    found = replace(found, columns=told)
+    found = _in_flags(found)
     values = [("--anomaly", value) for value in anomaly or []]
     values += [("--normal", value) for value in normal or []]
     options = ["--label", label] if label else []
@@ -69,6 +68,13 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
         typer.echo(json.dumps(found.to_json() | {"command": line}))
     else:
         _print(found, file.name, shlex.join(command))
+
+
+def _in_flags(found: "TableCheck") -> "TableCheck":
+    """Write flags for what declares columns and labels."""
+    columns = tuple(replace(line, why=with_declarations(line.why)) for line in found.columns)
+    label = found.label and replace(found.label, problem=with_declarations(found.label.problem))
+    return replace(found, columns=columns, label=label)
 
 
 def _print(found: "TableCheck", name: str, command: str) -> None:

@@ -8,27 +8,28 @@ import typer
 
 _QUOTED = re.compile(r"(?:The )?'(?P<name>\w+)'(?: parameter of AnomalyDetector)?")
 _GIVEN = re.compile(r"\b(?P<name>\w+)=(?:'(?P<word>\w+)'|(?P<value>[\w+-]+(?:\.\w+)*))")
-_NAME = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_DECLARATION = re.compile(rf"columns=\{{(?P<name>{_NAME}): '(?P<said>[^']*)'\}}")
+_TEXT = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_DECLARATION = re.compile(rf"columns=\{{(?P<name>{_TEXT}): (?P<said>{_TEXT})\}}")
+_LABEL = re.compile(r"\b(?P<name>anomaly|normal)=\['(?P<value>\w+)'\]")
 
 
 def with_declarations(message: str) -> str:
-    """Write flags for what declares a column.
+    """Write flags for what declares a column or a label.
 
-    ``columns={'id': 'category'}`` becomes ``--column id=category``, and
-    ``columns={'id': 'ignore'}`` ``--ignore id``.
+    ``columns={'id': 'category'}`` becomes ``--column id=category``,
+    ``columns={'id': 'ignore'}`` ``--ignore id`` and ``anomaly=['bad']`` ``--anomaly bad``.
     """
 
     def declared(found: re.Match[str]) -> str:
         try:
-            name = ast.literal_eval(found["name"])
-        except (SyntaxError, ValueError):  # text of the user's that only looks like a declaration
+            name, said = map(ast.literal_eval, found.group("name", "said"))
+        except (SyntaxError, ValueError):  # the user's own text, which only looks like this
             return found.group()
-        if found["said"] == "ignore" and "," not in name:  # --ignore splits at commas
+        if said == "ignore" and "," not in name:  # --ignore splits at commas
             return shlex.join(["--ignore", name])
-        return shlex.join(["--column", f"{name}={found['said']}"])
+        return shlex.join(["--column", f"{name}={said}"])
 
-    return _DECLARATION.sub(declared, message)
+    return _LABEL.sub(r"--\g<name> \g<value>", _DECLARATION.sub(declared, message))
 
 
 def in_flags(message: str, app: typer.Typer) -> str:

@@ -222,7 +222,7 @@ def _check_columns(
         else:
             kind, why, remarks = _described(made[name], cells)
             if not is_labelled and name.lower() in _LABEL_NAMES:
-                remarks = [*remarks, f"may be the label: --label {name}"]
+                remarks = [*remarks, "may be the label"]
             checks.append(ColumnCheck(name, kind, why, n_missing, tuple(remarks)))
     absent = [name for name in problems if name not in table.cells]
     return checks + [ColumnCheck(name, REFUSED, str(problems[name]), 0) for name in absent]

@@ -19,9 +19,9 @@ from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_label
 _TRUTH = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, "-1": -1.0}
 _MEANINGS = {ANOMALY: "an anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
 _TAKEN = {
-    ANOMALY: "Values other than --normal count as anomalies, each as a kind",
-    NORMAL: "Values other than --anomaly count as normal",
-    UNLABELLED: "Values that no option names leave their rows unlabelled",
+    ANOMALY: "Values not named as normal count as anomalies, each as a kind",
+    NORMAL: "Values not named as anomalies count as normal",
+    UNLABELLED: "Values not named leave their rows unlabelled",
 }
 MAX_KINDS = 1000
 """A column with more kinds of anomalies holds no labels."""
@@ -48,24 +48,22 @@ class LabelColumn:
     normal: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse names that are no values, or stand on both sides."""
+        """Refuse missing values, and values on both sides."""
         for _, value in self.named:
             if label_text(value) is None:
                 raise UserError(
-                    f"--anomaly and --normal must name a value; got {value!r}, which is how a "
-                    "label is left out. Rows without a label need no option."
+                    f"A label that means anomaly or normal must be a value; got {value!r}, which "
+                    "stands for a missing one. Rows without a label are unlabelled anyway."
                 )
         both = set(map(_folded, self.anomaly)) & set(map(_folded, self.normal))
         if both:
-            raise UserError(
-                f"--anomaly and --normal must name different values; got {min(both)!r} in both."
-            )
+            raise UserError(f"A label cannot mean both anomaly and normal; got {min(both)!r}.")
 
     @property
     def named(self) -> list[tuple[str, str]]:
-        """Each value that is named, after the option that names it."""
-        return [("--anomaly", value) for value in self.anomaly] + [
-            ("--normal", value) for value in self.normal
+        """Each value that is named, after what it means."""
+        return [("anomaly", value) for value in self.anomaly] + [
+            ("normal", value) for value in self.normal
         ]
 
     @property
@@ -131,8 +129,8 @@ class LabelReader:
                     f"Label column {self.column.name!r} must hold 1 and 0, or true and false, or "
                     f"nothing where the label is unknown; got {label_text(cell)!r}",
                     row,
-                    "Say which values mean anomaly, --anomaly VALUE, or which mean normal, "
-                    "--normal VALUE; both may be repeated.",
+                    "Say which values mean anomaly, anomaly=['VALUE'], or which mean normal, "
+                    "normal=['VALUE'].",
                 )
         self._rows.append(np.array(places, dtype=np.int64))
 
@@ -184,23 +182,23 @@ class LabelReader:
 def _notes(
     column: LabelColumn, others: Mapping[str, int], absent: Sequence[tuple[str, str]]
 ) -> tuple[str, ...]:
-    """Say what the values were taken for that no option names, and which named ones are absent."""
+    """Say what values without a name were taken for, and which named ones are absent."""
     taken = f"{_TAKEN[column.rest]}, in label column {column.name!r}"
     notes = [f"{taken}: {listed_counts(others)}."] if others else []
     if absent:
-        values = ", ".join(f"{option} {_quoted(name)}" for option, name in absent)
+        values = ", ".join(f"{_quoted(name)} ({meaning})" for meaning, name in absent)
         notes.append(f"No row of label column {column.name!r} has {values}.")
     return tuple(notes)
 
 
 def _doubts(column: LabelColumn, others: Mapping[str, int]) -> Iterator[str]:
-    """Say which of these values may be slips of one that an option names."""
-    for option, name in column.named:
+    """Say which of these values may be slips of a named one."""
+    for meaning, name in column.named:
         for value in _slips(name, others):
             yield (
                 f"Label {_quoted(value)} ({_rows(others[value])}) is close to {_quoted(name)} but "
-                f"counts as {_MEANINGS[column.rest]}. If it is a slip, correct it, or add {option} "
-                f"{_quoted(value)}."
+                f"counts as {_MEANINGS[column.rest]}. If it is a slip, correct it, or name it as "
+                f"{meaning} too."
             )
 
 
@@ -208,21 +206,20 @@ def _countless(column: str, kinds: Sequence[str]) -> UserError:
     return UserError(
         f"label column {column!r} must name at most {MAX_KINDS:,} kinds of anomalies; got "
         f"{len(kinds):,}, such as {_quoted(kinds[0])}. Give the column that says what is normal, "
-        "or name the anomalies with --anomaly."
+        "or name the values that mean anomaly."
     )
 
 
-def _absent(column: str, option: str, name: str, others: Mapping[str, int]) -> UserError:
+def _absent(column: str, meaning: str, name: str, others: Mapping[str, int]) -> UserError:
     """Return the error for a named value that no row has."""
     close = _slips(name, others)
     remedy = f"Name one of the others: {listed_counts(others)}." if others else "Leave it out."
     if close:
         remedy = f"Did you mean {_quoted(close[0])} ({_rows(others[close[0]])})?"
     elif "," in name:
-        remedy = f"Repeat {option} for each of several values. {remedy}"
+        remedy = f"Name each of several values by itself. {remedy}"
     return UserError(
-        f"label column {column!r} must hold the value that {option} names; {_quoted(name)} is not "
-        f"in it. {remedy}"
+        f"label column {column!r} does not hold {_quoted(name)}, named as {meaning}. {remedy}"
     )
 
 
