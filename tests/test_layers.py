@@ -42,7 +42,6 @@ TOO_LONG = {  # to be cut
     "modelfile/file.py",
     "table/columns.py",
     "table/encode.py",
-    "table/frame.py",
     "table/inference.py",
     "training/stack.py",
 }

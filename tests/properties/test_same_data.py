@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fewlier import UserError
 from fewlier.table import Table, infer_schema
-from fewlier.table.frame import MISSING
+from fewlier.table.cells import MISSING
 from fewlier.table.reading import open_table
 
 GAPS = st.sampled_from([*MISSING, " ", " NA ", "\tnull"])

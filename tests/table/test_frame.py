@@ -11,7 +11,8 @@ from scipy import sparse
 
 from fewlier.errors import FewlierError, UserError
 from fewlier.table import Table
-from fewlier.table.frame import MISSING, has_names, missing, number_text
+from fewlier.table.cells import MISSING, missing, number_text
+from fewlier.table.frame import has_names
 
 DATE = dt.date(2024, 5, 1)
 

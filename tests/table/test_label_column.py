@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewlier.errors import CellError, LabelWarning, UserError
-from fewlier.table.frame import MISSING
+from fewlier.table.cells import MISSING
 from fewlier.table.label_column import MAX_KINDS, LabelColumn, LabelReader, listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 

@@ -1,6 +1,6 @@
 """Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
 
-Read in this order: frame, dates, numbers, aspects, columns, labels, label_column, text,
+Read in this order: cells, frame, dates, numbers, aspects, columns, labels, label_column, text,
 unpacking, reading, recognition, inference, encode, choice, waiting, writing, check.
 """
 

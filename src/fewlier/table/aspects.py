@@ -12,8 +12,8 @@ import numpy as np
 
 from fewlier.arrays import Bools, Floats
 from fewlier.errors import FormatError
+from fewlier.table.cells import Cells, missing
 from fewlier.table.dates import DateForm, Moments
-from fewlier.table.frame import Cells, missing
 
 DAY, HOUR = 86_400.0, 3600.0
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -9,8 +9,9 @@ import numpy as np
 
 from fewlier.arrays import Codes
 from fewlier.errors import FormError, UserError
-from fewlier.table.columns import LEFT_OUT, Column, Kind, Schema, as_text
-from fewlier.table.frame import Cells, Table, is_text, missing, number_text
+from fewlier.table.cells import Cells, as_text, is_text, missing, number_text
+from fewlier.table.columns import LEFT_OUT, Column, Kind, Schema
+from fewlier.table.frame import Table
 from fewlier.table.inference import IGNORE, IGNORED, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, check_enough

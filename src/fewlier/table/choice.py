@@ -1,6 +1,5 @@
 """Rows of a file that the user names: by number, or by what a column says of them."""
 
-import re
 from collections.abc import Iterable
 from typing import final
 
@@ -8,8 +7,8 @@ import numpy as np
 
 from fewlier.arrays import Ints
 from fewlier.errors import UserError
+from fewlier.table.cells import cell_text
 from fewlier.table.columns import choices, listed
-from fewlier.table.frame import number_text
 from fewlier.table.reading import Batch, TableFile, naming
 
 
@@ -38,7 +37,7 @@ class RowChoice:
     ) -> None:
         self._file = file
         self._numbers = sorted(set(numbers))
-        self._n_of_cell = dict.fromkeys(((name, _text(text)) for name, text in cells), 0)
+        self._n_of_cell = dict.fromkeys(((name, cell_text(text)) for name, text in cells), 0)
         self._n_rows = 0
         unknown = [name for name, _ in self._n_of_cell if name not in file.columns]
         if unknown:
@@ -53,7 +52,7 @@ class RowChoice:
         is_chosen = np.isin(batch.start + np.arange(n), self._numbers)
         for name, text in self._n_of_cell:
             with naming(batch.file, batch.start):
-                texts = map(_text, batch.rows[name].to_pylist())
+                texts = map(cell_text, batch.rows[name].to_pylist())
             has_it = np.fromiter((found == text for found in texts), np.bool_, n)
             self._n_of_cell[name, text] += int(has_it.sum())
             is_chosen |= has_it
@@ -73,10 +72,3 @@ class RowChoice:
                 f"{self._file.name}: a value must be in its column to choose rows by; found none "
                 f"of {listed(cells)}. Give a value as the file has it."
             )
-
-
-def _text(cell: object) -> str:
-    """Write a cell so that files of all formats agree: 17 for 17.0, which pandas makes of it."""
-    if isinstance(cell, float):
-        return number_text(cell)
-    return "" if cell is None else re.sub(r"^(-?\d+)[.,]0+$", r"\1", str(cell).strip())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,14 +17,14 @@ from fewlier.arrays import Bools, Floats
 from fewlier.errors import CellError, FormatError, UserError
 from fewlier.state import fields_of, is_finite_float
 from fewlier.table.aspects import Aspect, DatePart
+from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_text
 from fewlier.table.dates import Moments, iso_form
-from fewlier.table.frame import Cells, Table, Unread, infinite_error, is_text, number_text, told
+from fewlier.table.frame import Table, Unread, told
 from fewlier.table.numbers import PLAIN, NumberForm
 
 # Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
 MAX_COUNT = 1e9
 _TRUTH = {word: (word, word.title(), word.upper()) for word in ("true", "false")}
-_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
 # An error names at most this many columns.
 _MAX_NAMED = 5
 # Of fewer cells it is not judged whether all of them are written in another form.
@@ -379,19 +378,6 @@ def impossible_numbers(coding: Kind, numbers: Cells) -> dict[str, Bools]:
     return impossible
 
 
-def as_text(cells: Cells) -> Cells:
-    """Cells of one column as text; numbers as `number_text` writes them, ``3.0`` as ``3``."""
-    if not is_text(cells):
-        texts = (None if cell != cell else number_text(cell) for cell in cells.tolist())
-        return np.fromiter(texts, dtype=object, count=len(cells))
-    whole = {
-        text: match[1] for text in {*cells} - {None} if (match := _WHOLE_NUMBER.fullmatch(text))
-    }
-    if not whole:
-        return cells
-    return np.fromiter((whole.get(cell, cell) for cell in cells), dtype=object, count=len(cells))
-
-
 def _is_number_text(text: object) -> bool:
     """Whether a text is how `number_text` writes a finite number."""
     try:
@@ -438,10 +424,7 @@ def first_unread(texts: Cells, is_unread: Bools) -> Unread | None:
 def read_numbers(name: str, cells: Cells, form: NumberForm) -> tuple[Floats, Unread | None]:
     """Read a column of text as numbers in a form, and say what could not be read."""
     numbers, is_unread = form.parse(cells)
-    infinite = np.flatnonzero(np.isinf(numbers))
-    if len(infinite):
-        raise infinite_error(name, infinite)
-    return numbers, first_unread(cells, is_unread)
+    return check_finite(name, numbers), first_unread(cells, is_unread)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fewlier.arrays import Bools, Floats
 from fewlier.errors import FormatError, UserError
-from fewlier.table.frame import Cells, missing
+from fewlier.table.cells import Cells, missing
 
 ISO = "ISO 8601"
 ISO_ZONED = "ISO 8601 with zone"

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from fewlier.arrays import Bools, Floats, Ints, hash_rows
 from fewlier.errors import FormatError
 from fewlier.state import fields_of, is_finite_float
+from fewlier.table.cells import Cells, missing
 from fewlier.table.columns import MAX_COUNT, Column, Kind, Schema
-from fewlier.table.frame import Cells, Table, missing
+from fewlier.table.frame import Table
 
 MAX_LEVELS = 64
 """Codes per category column; the rarer categories share the last one."""

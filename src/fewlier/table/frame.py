@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.arrays import Bools, Floats, Ints, hash_rows
-from fewlier.errors import CellError, UserError, noting, raise_all
+from fewlier.arrays import Ints, hash_rows
+from fewlier.errors import UserError, noting, raise_all
+from fewlier.table.cells import Cells, as_bits, holds_categories, holds_dates, read_column
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-Cells: TypeAlias = npt.NDArray[Any]
-"""One column, shape (n,): float64 with NaN for missing, or object holding str, None for missing."""
-
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
-"""Texts that stand for a missing cell, in whatever format; the spellings that pandas knows."""
-_MISSING_TEXTS = frozenset(MISSING)
-
-_DATES = (datetime.date, datetime.time, np.datetime64)
-_DURATIONS = (datetime.timedelta, np.timedelta64)
-_TEXT = (str, bool, np.bool_, *_DATES)
-_NUMBER = (Real, Decimal, *_DURATIONS)
-# By name, so that pandas, whose pd.NA and pd.NaT these are, need not be installed.
-_MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _STREAM = "__arrow_c_stream__"
-# Below it every integer is exact in float64 and is written without an exponent.
-_PLAIN_INTEGER = 1e15
 
 
 class Unread(NamedTuple):
@@ -61,13 +41,13 @@ class Table:
         The columns in order. A column is float64 with NaN where a cell is missing, or object
         holding str with None where a cell is missing. There is at least one.
     categorical : frozenset of str
-        Text columns whose type says that they hold labels of categories, whatever these look like.
+        Text columns that hold categories by their type, even if these look like numbers.
     temporal : frozenset of str
-        Text columns whose type says that they hold dates or times, written as ISO 8601.
+        Text columns that hold dates or times by their type, written as in ISO 8601.
     unread : dict of str to Unread
         By column, cells that are missing only because they could not be read.
     written : dict of str to array of shape (n_rows,)
-        By column, the text of the user's that its cells were read from, where that is a date.
+        By column, the user's text that cells were read from, where they were dates.
 
     Examples
     --------
@@ -93,21 +73,22 @@ class Table:
 
         An Arrow stream is anything with ``__arrow_c_stream__``: a DuckDB relation, or a
         `pyarrow.RecordBatchReader`, which can be read only once. A lazy frame is computed.
-        Numbers become float64, durations seconds; text, booleans and categoricals become text, and
-        so do dates and times, as ISO 8601 writes them. Missing are null, NaN
-        and NaT, and texts that are one of `MISSING` but for spaces around them. A column that
-        mixes text with numbers is text; one that is missing throughout is numeric. Columns of
-        arrays are called ``x0``, ``x1``, and so on.
+
+        Numbers become float64 and durations seconds. Text, booleans and categoricals become text,
+        and so do dates and times, written as in ISO 8601. Missing cells are null, NaN, NaT and the
+        texts in `MISSING`, with or without spaces around them. A column that mixes text and
+        numbers is text; a column without any value is numeric. The columns of an array are called
+        ``x0``, ``x1``, and so on.
 
         Parameters
         ----------
         data : DataFrame, Arrow stream, array or list
             The rows.
         ignore : collection of str
-            Columns that are not looked at: they are missing throughout.
+            Columns that are not read: all of their cells are missing.
         problems : dict of str to UserError, or None
-            Takes what is wrong with single columns, which are then missing throughout; without
-            it, that is raised.
+            Collects the errors of single columns, whose cells are then missing; without it they
+            are raised.
 
         Raises
         ------
@@ -115,19 +96,22 @@ class Table:
             For nested values, infinities, complex or sparse data, anything that is not
             2-D, two columns of one name, or no column at all.
         """
-        frame = _as_frame(data)
-        columns = _columns_of_array(_as_array(data)) if frame is None else _columns_of_frame(frame)
+        columns = _columns_of(data)
         found: dict[str, UserError] = {} if problems is None else problems
         cells = {}
         for name, column in columns.items():
             cells[name] = np.full(len(column), np.nan)
             if name not in ignore:
                 with noting(found, name):
-                    cells[name] = _cells_of(name, column)
+                    cells[name] = read_column(name, column)
         if problems is None:
             raise_all(found.values())
         read = {n: column for n, column in columns.items() if n not in ignore and n not in found}
-        return cls(cells, _named(read, _is_categorical), _named(read, _holds_dates))
+        return cls(
+            cells,
+            frozenset(name for name, column in read.items() if holds_categories(column)),
+            frozenset(name for name, column in read.items() if holds_dates(column)),
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -141,7 +125,7 @@ class Table:
 
     def ids(self) -> Ints:
         """Return a number for each row, shape (n_rows,), that its copies in this table share."""
-        return hash_rows(map(_as_bits, self.cells.values()))
+        return hash_rows(map(as_bits, self.cells.values()))
 
     def take(self, rows: npt.NDArray[Any]) -> Table:
         """Return the rows given by integer positions or by a boolean mask."""
@@ -201,33 +185,6 @@ def unread_note(unread: Mapping[str, Unread]) -> str:
     return f"cells in another form than the rest of their column count as missing: {cells}."
 
 
-def is_text(cells: Cells) -> bool:
-    """Tell a column of text from a column of numbers."""
-    return cells.dtype == object
-
-
-def missing(cells: Cells) -> Bools:
-    """Mark the missing cells of one column, shape (n,)."""
-    if is_text(cells):
-        return np.fromiter((cell is None for cell in cells), np.bool_, len(cells))
-    return np.isnan(cells)
-
-
-def _as_bits(cells: Cells) -> npt.NDArray[np.uint64]:
-    """Return a number for each cell of a column that equal cells share, shape (n,)."""
-    if is_text(cells):
-        place = {text: number for number, text in enumerate(dict.fromkeys(cells))}
-        return np.fromiter(map(place.__getitem__, cells), np.uint64, len(cells))
-    return np.where(np.isnan(cells), np.nan, cells + 0.0).view(np.uint64)  # -0 is 0
-
-
-def number_text(number: float) -> str:
-    """Write a number as a category: ``3.0`` is ``"3"``, as text files and integers have it."""
-    if number.is_integer() and abs(number) < _PLAIN_INTEGER:
-        return str(int(number))
-    return repr(float(number))
-
-
 def has_names(data: object) -> bool:
     """Whether columns have names of their own, as those of arrays do not."""
     # The type is asked, because a lazy frame would compute its columns.
@@ -242,6 +199,19 @@ def row_labels(data: object) -> Any | None:  # noqa: ANN401 - pandas need not be
     return nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame) else None
 
 
+def _columns_of(data: object) -> dict[str, Any]:
+    """Return the columns of a DataFrame or array by name: series or vectors."""
+    frame = _as_frame(data)
+    if frame is None:
+        array = _as_array(data)
+        columns = {f"x{d}": column for d, column in enumerate(array.T)}
+        check_names([*columns], len(array))
+        return columns
+    names = [*map(str, frame.columns)]
+    check_names(names, len(frame))
+    return dict(zip(names, frame.iter_columns(), strict=True))
+
+
 def _as_frame(data: object) -> nw.DataFrame[Any] | None:
     """Wrap any kind of DataFrame; None where `data` is not one."""
     if isinstance(data, np.ndarray | list | tuple):
@@ -250,10 +220,11 @@ def _as_frame(data: object) -> nw.DataFrame[Any] | None:
 
     try:
         frame = nw.from_native(data, pass_through=True)
-    except nw.exceptions.DuplicateError as error:
+    except nw.exceptions.DuplicateError:
         # pyarrow keeps its names in `column_names`, pandas in `columns`; polars has no duplicates.
         names: Any = getattr(data, "column_names", None) or getattr(data, "columns", ())
-        raise _repeated_name_error(map(str, names)) from error
+        check_names([*map(str, names)], 0)
+        raise
     if isinstance(frame, nw.DataFrame):
         return frame
     if hasattr(data, _STREAM):
@@ -277,9 +248,7 @@ def _read_stream(data: object) -> nw.DataFrame[Any] | None:
 
 def _as_array(data: object) -> npt.NDArray[Any]:
     """Return `data` as a 2-D array, which holds objects when it was a list."""
-    from scipy import sparse  # here, because it takes longer to import than the rest of this layer
-
-    if sparse.issparse(data):
+    if hasattr(data, "toarray"):
         raise UserError(
             f"The data must be dense; got a sparse {type(data).__name__}. Call its toarray() first."
         )
@@ -294,49 +263,6 @@ def _as_array(data: object) -> npt.NDArray[Any]:
     return array
 
 
-def _columns_of_frame(frame: nw.DataFrame[Any]) -> dict[str, Any]:
-    names = [str(name) for name in frame.columns]
-    check_names(names, len(frame))
-    return dict(zip(names, frame.iter_columns(), strict=True))
-
-
-def _named(columns: Mapping[str, Any], test: Callable[[Any], bool]) -> frozenset[str]:
-    """Name the columns that pass a test."""
-    return frozenset(name for name, column in columns.items() if test(column))
-
-
-def _is_categorical(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
-    """Whether a column is of categories by its type: a dictionary, enumeration, or booleans."""
-    if isinstance(column, np.ndarray):
-        return False
-    import narwhals as nw
-
-    return column.dtype in (nw.Categorical, nw.Enum, nw.Boolean)
-
-
-def _holds_dates(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
-    """Whether a column is of dates or times by its type, or by that of its first value."""
-    if isinstance(column, np.ndarray):
-        if column.dtype != object:
-            return bool(column.dtype.kind == "M")
-    elif str(column.dtype) != "Object":
-        return str(column.dtype).startswith(("Date", "Time"))
-    first = next((value for value in column if not _is_missing(value)), None)
-    return isinstance(first, _DATES)
-
-
-def _columns_of_array(array: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-    names = [f"x{index}" for index in range(array.shape[1])]
-    check_names(names, len(array))
-    return {name: array[:, j] for j, name in enumerate(names)}
-
-
-def _cells_of(name: str, column: Any) -> Cells:  # noqa: ANN401 - a series or a vector
-    if isinstance(column, np.ndarray):
-        return _cells_of_vector(name, column)
-    return _cells_of_series(name, column)
-
-
 def check_names(names: list[str], n_rows: int) -> None:
     """Refuse a table without a column, or with two of one name."""
     if not names:
@@ -344,146 +270,8 @@ def check_names(names: list[str], n_rows: int) -> None:
             "The table must have a column; got 0 feature(s) "
             f"(shape=({n_rows}, 0)) while a minimum of 1 is required."
         )
-    if len(set(names)) < len(names):
-        raise _repeated_name_error(names)
-
-
-def _repeated_name_error(names: Iterable[str]) -> UserError:
     name, count = Counter(names).most_common(1)[0]
-    return UserError(
-        f"Column names must be unique; got {name!r} {count} times. Rename or drop columns."
-    )
-
-
-def _cells_of_series(name: str, series: nw.Series[Any]) -> Cells:
-    import narwhals as nw
-
-    dtype = series.dtype
-    if dtype.is_integer():
-        return _finite(name, series.to_numpy())  # arrow casts none beyond 2^53, which floats round
-    if dtype.is_numeric():
-        return _finite(name, series.cast(nw.Float64()).to_numpy())
-    if dtype == nw.Duration:
-        return _seconds(series.to_numpy())
-    values = np.fromiter(_in_microseconds(series).to_list(), dtype=object, count=len(series))
-    # Categories may be numbers; their dtype says that they are labels all the same.
-    return _cells_of_objects(name, values, as_text=dtype in (nw.Categorical, nw.Enum))
-
-
-def _in_microseconds(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Return dates and times of Arrow without nanoseconds, which Python's own do not have."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    native = series.to_native()
-    if not isinstance(native, pa.ChunkedArray) or getattr(native.type, "unit", "") != "ns":
-        return series
-    kind = native.type
-    finer = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.time64("us")
-    return nw.from_native(native.cast(finer, safe=False), series_only=True)
-
-
-def _cells_of_vector(name: str, vector: npt.NDArray[Any]) -> Cells:
-    if vector.dtype.kind in "iuf":
-        return _finite(name, vector)
-    if vector.dtype.kind == "m":
-        return _seconds(vector)
-    if vector.dtype.kind == "M":
-        vector = vector.astype("datetime64[us]")  # finer ones would become integers
-    return _cells_of_objects(name, vector.astype(object))
-
-
-def _cells_of_objects(name: str, values: npt.NDArray[Any], *, as_text: bool = False) -> Cells:
-    """Read Python objects: numbers if all of them are, else text; numbers where all are missing."""
-    types = set(map(type, values))
-    for cell_type in types - {str}:
-        _check_type(name, cell_type, values)
-    if types <= {str, type(None)}:  # the cells of a CSV file, which may have millions
-        texts = (None if _is_missing_text(text) else text for text in values)
-        cells = np.fromiter(texts, dtype=object, count=len(values))
-        return cells if cells.astype(bool).any() else np.full(len(values), np.nan)
-    present = np.fromiter((not _is_missing(value) for value in values), np.bool_, len(values))
-    found = values[present]
-    if len(found) and (as_text or any(isinstance(value, _TEXT) for value in found)):
-        text = np.full(len(values), None, dtype=object)
-        text[present] = np.fromiter(map(_text, found), dtype=object, count=len(found))
-        return text
-    numbers = np.full(len(values), np.nan)
-    try:
-        numbers[present] = np.fromiter(map(_number, found), np.float64, len(found))
-    except OverflowError as error:
+    if count > 1:
         raise UserError(
-            f"Column {name!r} must hold finite numbers; got an integer beyond float64. "
-            "Rescale the column or leave it out."
-        ) from error
-    return _finite(name, numbers)
-
-
-def _check_type(name: str, cell_type: type, values: npt.NDArray[Any]) -> None:
-    """Refuse a column that holds values of a type that is neither number nor text."""
-    if cell_type.__name__ in _MISSING_TYPES:
-        return
-    row = next(row for row, value in enumerate(values) if type(value) is cell_type)
-    found = f"{cell_type.__name__} (first at row {row})"
-    if issubclass(cell_type, complex | np.complexfloating):
-        raise UserError(
-            f"Complex data not supported: column {name!r} must hold real numbers; got {found}. "
-            "Give the real and the imaginary part as two columns."
+            f"Column names must be unique; got {name!r} {count} times. Rename or drop columns."
         )
-    if not issubclass(cell_type, (*_TEXT, *_NUMBER)):
-        raise UserError(
-            f"Column {name!r} must hold numbers or text; got {found}. "
-            "Spread its content over columns of numbers or text, or leave it out."
-        )
-
-
-def _is_missing(value: object) -> bool:
-    if isinstance(value, str):
-        return _is_missing_text(value)
-    # NaN, of whatever type, is the only number that differs from itself.
-    return type(value).__name__ in _MISSING_TYPES or bool(value != value)
-
-
-def _is_missing_text(text: str | None) -> bool:
-    return text is None or text.strip() in _MISSING_TEXTS
-
-
-def _number(value: Any) -> float:  # noqa: ANN401 - whatever a cell may hold
-    if isinstance(value, _DURATIONS):
-        return float(_seconds(np.array([value], dtype="timedelta64"))[0])
-    return float(value)
-
-
-def _seconds(durations: npt.NDArray[Any]) -> Floats:
-    """Return durations in seconds, NaN where missing."""
-    seconds: Floats = durations / np.timedelta64(1, "s")
-    return np.ascontiguousarray(seconds, dtype=np.float64)
-
-
-def _text(value: Any) -> str:  # noqa: ANN401 - whatever a cell may hold
-    if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]").item()
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(sep=" ")
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    return str(value) if isinstance(value, str | np.bool_ | Integral) else number_text(float(value))
-
-
-def _finite(name: str, numbers: npt.NDArray[Any]) -> Floats:
-    """Return numbers as contiguous float64; refuse infinities."""
-    # Contiguous, so that numpy computes alike, bit for bit, on a column and on some of its rows.
-    numbers = np.ascontiguousarray(numbers, dtype=np.float64)
-    infinite = np.flatnonzero(np.isinf(numbers))
-    if len(infinite):
-        raise infinite_error(name, infinite)
-    return numbers
-
-
-def infinite_error(name: str, rows: npt.NDArray[np.int64]) -> CellError:
-    """Return the error for infinities in these rows of a column."""
-    return CellError(
-        f"Column {name!r} must hold finite numbers; got {len(rows)} infinite",
-        int(rows[0]),
-        "Write them as missing or drop those rows.",
-    )

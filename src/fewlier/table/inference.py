@@ -11,6 +11,7 @@ import numpy as np
 from fewlier.arrays import Bools, Floats
 from fewlier.errors import CellError, UserError, declaration, noting, raise_all
 from fewlier.table.aspects import date_parts
+from fewlier.table.cells import Cells, as_text, is_text, missing, number_text
 from fewlier.table.columns import (
     CODINGS,
     MAX_COUNT,
@@ -18,12 +19,11 @@ from fewlier.table.columns import (
     Kind,
     LeftOut,
     Schema,
-    as_text,
     choices,
     impossible_numbers,
 )
 from fewlier.table.dates import DateForm, Moments, is_pattern
-from fewlier.table.frame import Cells, Table, check_names, is_text, missing, number_text, told
+from fewlier.table.frame import Table, check_names, told
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.recognition import read_texts
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from fewlier.arrays import Ints
 from fewlier.errors import CellError, LabelWarning, UserError, warn
+from fewlier.table.cells import MISSING, cell_text
 from fewlier.table.columns import choices
-from fewlier.table.frame import MISSING, number_text
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 
 _TRUTH = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, "-1": -1.0}
@@ -25,7 +25,6 @@ _TAKEN = {
 }
 MAX_KINDS = 1000
 """A column with more kinds of anomalies holds no labels."""
-_MISSING, _WHOLE = frozenset(MISSING), re.compile(r"^(-?\d+)[.,]0+$")
 # How alike two values must be, from 0 to 1, for one to be a slip of the other.
 _ALIKE = 0.8
 # Values that a message lists, and characters of each.
@@ -225,13 +224,8 @@ def _absent(column: str, meaning: str, name: str, others: Mapping[str, int]) -> 
 
 def label_text(cell: object) -> str | None:
     """Return a cell as the text that labels are compared by; None where it is missing."""
-    if isinstance(cell, bool | np.bool_):
-        return str(cell).lower()
-    if isinstance(cell, int | float | np.number):
-        return None if cell != cell else number_text(float(cell))
-    text = "" if cell is None else str(cell).strip()
-    # Pandas writes 1.0, or 1,0 with a decimal comma, for 1 in a column with gaps.
-    return None if text in _MISSING else _WHOLE.sub(r"\1", text)
+    text = str(cell).lower() if isinstance(cell, bool | np.bool_) else cell_text(cell)
+    return None if text in MISSING else text
 
 
 def listed_counts(counts: Mapping[str, int]) -> str:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from fewlier.arrays import Bools, Codes, Floats, Ints
 from fewlier.errors import UserError, warn
-from fewlier.table.frame import Table, is_text
+from fewlier.table.cells import is_text
+from fewlier.table.frame import Table
 
 ANOMALY, NORMAL, UNLABELLED = 1, 0, -1
 

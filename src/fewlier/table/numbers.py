@@ -13,7 +13,7 @@ import numpy as np
 
 from fewlier.arrays import Bools, Floats
 from fewlier.errors import FormatError, UserError
-from fewlier.table.frame import Cells, missing, number_text
+from fewlier.table.cells import Cells, missing, number_text
 
 # From this share of numbers on, a column is one of numbers with slips in it.
 MOSTLY = 0.9

@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 
 from fewlier.atomic import PathLike
 from fewlier.errors import CellError, ColumnErrors, ParameterError, UserError
-from fewlier.table.columns import Column, Kind, Schema, as_text
+from fewlier.table.cells import Cells, as_text
+from fewlier.table.columns import Column, Kind, Schema
 from fewlier.table.dates import DateForm
-from fewlier.table.frame import Cells, Table, check_names
+from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN
 from fewlier.table.text import Layout, not_utf8
 from fewlier.table.unpacking import Unpacked, first_bytes

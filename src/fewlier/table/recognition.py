@@ -9,9 +9,10 @@ import numpy as np
 from fewlier.arrays import Floats
 from fewlier.errors import CellError, FormError, UserError, noting
 from fewlier.table import dates
-from fewlier.table.columns import as_text, first_unread, read_numbers
+from fewlier.table.cells import Cells, as_text, is_text, missing
+from fewlier.table.columns import first_unread, read_numbers
 from fewlier.table.dates import DateForm, Moments, iso_form
-from fewlier.table.frame import Cells, Table, Unread, is_text, missing
+from fewlier.table.frame import Table, Unread
 from fewlier.table.numbers import MOSTLY, NumberForm, Recognised, recognise
 
 

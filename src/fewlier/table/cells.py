@@ -1,0 +1,212 @@
+"""The cells of one column: numbers or text, and how values of any type become either."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fewlier.arrays import Bools, Floats
+from fewlier.errors import CellError, UserError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+Cells: TypeAlias = npt.NDArray[Any]
+"""One column, shape (n,): float64 with NaN for missing, or object holding str, None for missing."""
+
+MISSING = frozenset(
+    {
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
+        *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    }
+)
+"""Texts that stand for a missing cell, in whatever format; the spellings that pandas knows."""
+
+_DATES = (datetime.date, datetime.time, np.datetime64)
+_DURATIONS = (datetime.timedelta, np.timedelta64)
+_TEXT = (str, bool, np.bool_, *_DATES)
+_NUMBER = (Real, Decimal, *_DURATIONS)
+_SECOND = np.timedelta64(1, "s")
+# By name, so that pandas, whose pd.NA and pd.NaT these are, need not be installed.
+_MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
+# Below it every integer is exact in float64 and is written without an exponent.
+_PLAIN_INTEGER = 1e15
+# Pandas writes 17.0, or 17,0 with a decimal comma, for 17 in a column with gaps.
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)[.,]0+")
+
+
+def is_text(cells: Cells) -> bool:
+    """Whether a column holds text rather than numbers."""
+    return cells.dtype == object
+
+
+def missing(cells: Cells) -> Bools:
+    """Mark the missing cells of one column, shape (n,)."""
+    if is_text(cells):
+        return np.fromiter((cell is None for cell in cells), np.bool_, len(cells))
+    return np.isnan(cells)
+
+
+def number_text(number: float) -> str:
+    """Write a number as a category: ``3.0`` is ``"3"``, as in text files and integer columns."""
+    if number.is_integer() and abs(number) < _PLAIN_INTEGER:
+        return str(int(number))
+    return repr(float(number))
+
+
+def cell_text(cell: object) -> str:
+    """Write one value so that files of all formats agree: ``17`` for 17.0, nothing for None."""
+    if isinstance(cell, float | np.floating):
+        return "" if cell != cell else number_text(float(cell))
+    text = "" if cell is None else str(cell).strip()
+    whole = _WHOLE_NUMBER.fullmatch(text)
+    return whole[1] if whole else text
+
+
+def as_text(cells: Cells) -> Cells:
+    """Return the cells of one column as text; numbers as `number_text` writes them."""
+    if not is_text(cells):
+        texts = (None if cell != cell else number_text(cell) for cell in cells.tolist())
+        return np.fromiter(texts, dtype=object, count=len(cells))
+    whole = {
+        text: found[1]
+        for text in {*cells} - {None}
+        if "," not in text and (found := _WHOLE_NUMBER.fullmatch(text))
+    }
+    if not whole:
+        return cells
+    return np.fromiter((whole.get(cell, cell) for cell in cells), dtype=object, count=len(cells))
+
+
+def as_bits(cells: Cells) -> npt.NDArray[np.uint64]:
+    """Return a number for each cell of a column, shape (n,), that equal cells share."""
+    if is_text(cells):
+        place = {text: number for number, text in enumerate(dict.fromkeys(cells))}
+        return np.fromiter(map(place.__getitem__, cells), np.uint64, len(cells))
+    return np.where(np.isnan(cells), np.nan, cells + 0.0).view(np.uint64)  # -0 is 0
+
+
+def check_finite(name: str, numbers: npt.NDArray[Any]) -> Floats:
+    """Return the numbers of a column as contiguous float64; refuse infinities."""
+    # Contiguous, so that numpy computes alike, bit for bit, on a column and on some of its rows.
+    numbers = np.ascontiguousarray(numbers, dtype=np.float64)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        raise CellError(
+            f"Column {name!r} must hold finite numbers; got {len(infinite)} infinite",
+            int(infinite[0]),
+            "Write them as missing or drop those rows.",
+        )
+    return numbers
+
+
+def read_column(name: str, column: Any) -> Cells:  # noqa: ANN401 - a series or a vector
+    """Return a vector of any type, or a series of narwhals, as numbers or as text."""
+    vector = column if isinstance(column, np.ndarray) else _as_vector(column)
+    if vector.dtype.kind in "iuf":
+        return check_finite(name, vector)
+    if vector.dtype.kind == "m":
+        return np.ascontiguousarray(vector / _SECOND, dtype=np.float64)
+    if vector.dtype.kind == "M":
+        vector = vector.astype("datetime64[us]")  # finer ones would become integers
+    return _read_objects(name, vector.astype(object), as_text=holds_categories(column))
+
+
+def holds_categories(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
+    """Whether a column's type says that it holds categories: labels, or booleans."""
+    if isinstance(column, np.ndarray):
+        return False
+    import narwhals as nw  # here, because arrays need no DataFrame package
+
+    return column.dtype in (nw.Categorical, nw.Enum, nw.Boolean)
+
+
+def holds_dates(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
+    """Whether a column's type, or that of its first value, says that it holds dates or times."""
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return bool(column.dtype.kind == "M")
+    if not isinstance(column, np.ndarray) and str(column.dtype) != "Object":
+        return str(column.dtype).startswith(("Date", "Time"))
+    first = next((value for value in column if not _is_missing(value)), None)
+    return isinstance(first, _DATES)
+
+
+def _as_vector(series: nw.Series[Any]) -> npt.NDArray[Any]:
+    """Return a series as numbers, durations or Python objects."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    dtype, native = series.dtype, series.to_native()
+    if dtype.is_integer() or dtype == nw.Duration:
+        return series.to_numpy()  # arrow does not cast integers that floats would round
+    if dtype.is_numeric():
+        return series.cast(nw.Float64()).to_numpy()
+    if isinstance(native, pa.ChunkedArray) and getattr(native.type, "unit", "") == "ns":
+        # Python's own dates and times have no nanoseconds.
+        is_moment = pa.types.is_timestamp(native.type)
+        coarser = pa.timestamp("us", native.type.tz) if is_moment else pa.time64("us")
+        series = nw.from_native(native.cast(coarser, safe=False), series_only=True)
+    return np.fromiter(series.to_list(), dtype=object, count=len(series))
+
+
+def _read_objects(name: str, values: npt.NDArray[Any], *, as_text: bool) -> Cells:
+    """Read Python objects: numbers if all of them are, else text; numbers where all are missing."""
+    for cell_type in set(map(type, values)) - {str}:
+        _check_type(name, cell_type, values)
+    present = np.fromiter((not _is_missing(value) for value in values), np.bool_, len(values))
+    found = values[present]
+    types = set(map(type, found))
+    if types and (as_text or any(issubclass(one, _TEXT) for one in types)):
+        cells = np.full(len(values), None, dtype=object)
+        cells[present] = found if types == {str} else [*map(_text, found)]
+        return cells
+    numbers = np.full(len(values), np.nan)
+    try:
+        numbers[present] = np.fromiter(map(_number, found), np.float64, len(found))
+    except OverflowError as error:
+        raise UserError(
+            f"Column {name!r} must hold finite numbers; got an integer beyond float64. "
+            "Rescale the column or leave it out."
+        ) from error
+    return check_finite(name, numbers)
+
+
+def _check_type(name: str, cell_type: type, values: npt.NDArray[Any]) -> None:
+    """Refuse a column that holds values of a type that is neither number nor text."""
+    if cell_type.__name__ in _MISSING_TYPES or issubclass(cell_type, (*_TEXT, *_NUMBER)):
+        return
+    row = next(row for row, value in enumerate(values) if type(value) is cell_type)
+    found = f"{cell_type.__name__} (first at row {row})"
+    if issubclass(cell_type, complex | np.complexfloating):
+        raise UserError(
+            f"Complex data not supported: column {name!r} must hold real numbers; got {found}. "
+            "Give the real and the imaginary part as two columns."
+        )
+    raise UserError(
+        f"Column {name!r} must hold numbers or text; got {found}. "
+        "Spread its content over columns of numbers or text, or leave it out."
+    )
+
+
+def _is_missing(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip() in MISSING
+    # NaN, of whatever type, is the only number that differs from itself.
+    return type(value).__name__ in _MISSING_TYPES or bool(value != value)
+
+
+def _number(value: Any) -> float:  # noqa: ANN401 - whatever a cell may hold
+    return float(value / _SECOND if isinstance(value, _DURATIONS) else value)
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - whatever a cell may hold
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    is_fraction = isinstance(value, _NUMBER) and not isinstance(value, Integral)
+    return number_text(_number(value)) if is_fraction else str(value)
