@@ -437,16 +437,6 @@ def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[n
     return table, Labels.of(pair[1], table.n_rows).codes
 
 
-def _warn_if_unattainable(calibration: Calibration, rate: float) -> None:
-    smallest = calibration.smallest_rate
-    if rate < smallest:
-        warn(
-            f"A false-alarm rate of {rate:g} needs at least {round(1 / rate) - 1} held-back "
-            f"normal rows; there are {round(1 / smallest) - 1} distinct ones, and the threshold "
-            f"stands for {smallest:.2g}. Fit on more normal rows or ask for a higher rate."
-        )
-
-
 def _remember_columns(detector: AnomalyDetector, names: tuple[str, ...], has_names: bool) -> None:
     """Set what scikit-learn asks of a fitted classifier; names only where the user gave some."""
     detector.classes_ = np.array([0, 1])
@@ -577,18 +567,8 @@ def _of_batch(model: FittedModel, scores: Floats, fdr: float) -> float:
     """Return the threshold that keeps a false-discovery rate among these scores."""
     calibration = model.calibration
     moved = calibration.at_discovery_rate(fdr, calibration.counts(scores))
-    if fdr < calibration.smallest_rate:
-        warn(no_discovery(calibration, fdr))
+    calibration.warn_if_too_few("false-discovery rate", fdr, "no row can be flagged")
     return moved.threshold
-
-
-def no_discovery(calibration: Calibration, fdr: float) -> str:
-    """Say that so few held-back normals cannot vouch for a false-discovery rate."""
-    return (
-        f"A false-discovery rate of {fdr:g} needs at least {round(1 / fdr) - 1} held-back normal "
-        f"rows; there are {len(calibration.normal_scores)} distinct ones, and no row can be "
-        "flagged. Fit on more normal rows or ask for a higher rate."
-    )
 
 
 def _by_cost(
@@ -619,7 +599,8 @@ def _moved(
     """Move a threshold by the one rule that is given."""
     if false_alarm_rate is not None and contamination is None:
         moved = calibration.at_false_alarm_rate(false_alarm_rate)
-        _warn_if_unattainable(calibration, false_alarm_rate)
+        outcome = f"the threshold stands for {calibration.smallest_rate:.2g}"
+        calibration.warn_if_too_few("false-alarm rate", false_alarm_rate, outcome)
         return moved
     if contamination is not None and false_alarm_rate is None:
         return calibration.at_contamination(contamination)

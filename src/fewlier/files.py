@@ -4,7 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -154,6 +154,13 @@ class ScoreReport:
     unread: dict[str, int]
     drift: Drift
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values; an infinite threshold is None."""
+        threshold = self.threshold if np.isfinite(self.threshold) else None
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        lists = {"passed_through": list(self.passed_through), "drift": self.drift.to_json()}
+        return own | lists | {"threshold": threshold}
+
 
 def score_file(
     detector: AnomalyDetector,
@@ -250,6 +257,7 @@ class Tally:
 
     def threshold(self, fdr: float) -> float:
         """Return the threshold that keeps a false-discovery rate among the rows seen."""
+        self._calibration.warn_if_too_few("false-discovery rate", fdr, "no row can be flagged")
         return self._calibration.at_discovery_rate(fdr, self._ranks).threshold
 
 

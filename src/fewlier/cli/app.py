@@ -1,19 +1,21 @@
 """The application: its commands."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from fewlier import __version__
-from fewlier.cli import (
-    check,
-    demo,
-    inspection,
-    labelled,
-    report,
-    scoring,
-    training,
-)
+from fewlier.cli.check import check
+from fewlier.cli.demo import demo
+from fewlier.cli.evaluate import evaluate
+from fewlier.cli.explain import explain
+from fewlier.cli.fit import fit
+from fewlier.cli.inspect import inspect
+from fewlier.cli.report import report
+from fewlier.cli.score import score
+from fewlier.cli.threshold import threshold
+from fewlier.cli.update import update
 
 app = typer.Typer(
     name="fewlier",
@@ -22,16 +24,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (
-    demo,
-    check,
-    training,
-    scoring,
-    report,
-    labelled,
-    inspection,
-):
-    commands.register(app)
+EXAMPLES: dict[Callable[..., None], str] = {
+    demo: "--labels 6",
+    check: "train.csv --label fraud",
+    fit: "train.csv --label fraud -o fraud.fewlier",
+    update: "fraud.fewlier more.csv --label fraud",
+    score: "new.csv -m fraud.fewlier -o scored.csv",
+    explain: "new.csv -m fraud.fewlier --row 17",
+    report: "test.csv -m fraud.fewlier -o report.html",
+    evaluate: "test.csv -m fraud.fewlier --label fraud",
+    threshold: "fraud.fewlier --false-alarm-rate 0.05",
+    inspect: "fraud.fewlier --json",
+}
+"""The commands, in the order of the help, each with arguments to show there."""
+for command, arguments in EXAMPLES.items():
+    app.command(epilog=f"Example: fewlier {command.__name__} {arguments}")(command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,12 +1,9 @@
-"""The command that looks at a table before anything is fitted: `check`."""
+"""`fewlier check`: look at a table before anything is fitted."""
 
-import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from fewlier.cli.flags import with_declarations
 from fewlier.cli.options import (
@@ -15,10 +12,11 @@ from fewlier.cli.options import (
     Data,
     LabelOrNone,
     Normal,
+    option,
     read_columns,
     read_label,
 )
-from fewlier.cli.screen import echo, text_console
+from fewlier.cli.screen import echo, echo_json, print_grid
 from fewlier.shown import shown
 
 if TYPE_CHECKING:
@@ -28,22 +26,13 @@ MAX_SHOWN = 100  # columns; a table may have thousands
 PLACEHOLDER = "VALUE"  # of a label, which only the user knows
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(epilog="Example: fewlier check train.csv --label fraud")(check)
-
-
 def check(  # noqa: PLR0913 - options of a command are its arguments
     table: Data,
     label: LabelOrNone = None,
     anomaly: Anomaly = None,
     normal: Normal = None,
-    column: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=KIND", help="As for `fewlier fit`.")
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="As for `fewlier fit`.")
-    ] = None,
+    column: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAME=KIND")] = None,
+    ignore: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAMES")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a table holds, what `fit` would make of it, and with which options."""
@@ -65,7 +54,7 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     command += ["-o", f"{stem or 'model'}.fewlier"]
     if as_json:
         line = None if found.is_hopeless else shlex.join(command)
-        typer.echo(json.dumps(found.to_json() | {"command": line}))
+        echo_json(found.to_json() | {"command": line})
     else:
         _print(found, file.name, shlex.join(command))
 
@@ -78,25 +67,23 @@ def _in_flags(found: "TableCheck") -> "TableCheck":
 
 
 def _print(found: "TableCheck", name: str, command: str) -> None:
-    from rich import box
-    from rich.table import Table as Grid
-
     n_columns = len(found.columns)
     echo(
         f"{name}: {_counted(found.n_rows, 'row')}, {_counted(n_columns, 'column')}"
         f"{' beside the label' if found.label else ''}; {found.n_repeated:,} of the "
         f"rows {'repeats' if found.n_repeated == 1 else 'repeat'} an earlier one"
     )
-    grid = Grid(box=box.SIMPLE)
-    for heading in ("column", "taken for", "missing", "because"):
-        grid.add_column(heading, justify="right" if heading == "missing" else "left")
-    for column in found.columns[:MAX_SHOWN]:
-        gaps = f"{column.n_missing / found.n_rows:.1%}" if column.n_missing else ""
-        lines = [column.why, *column.remarks]
-        grid.add_row(shown(column.name), column.kind, gaps, "\n".join(map(shown, lines)))
-    text_console().print(grid)
-    if n_columns > MAX_SHOWN:
-        echo(f"  ... and {n_columns - MAX_SHOWN} more columns; --json has all.")
+    lines = [
+        (
+            column.name,
+            column.kind,
+            f"{column.n_missing / found.n_rows:.1%}" if column.n_missing else "",
+            "\n".join([column.why, *column.remarks]),
+        )
+        for column in found.columns
+    ]
+    headings = "column", "taken for", "missing", "because"
+    print_grid(headings, lines, right=["missing"], most=MAX_SHOWN)
     _print_labels(found)
     _print_outlook(found, command)
 

@@ -1,11 +1,9 @@
-"""The demonstration: `demo`."""
+"""`fewlier demo`: everything at once, on a built-in table."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from fewlier.cli.options import RandomState
+from fewlier.cli.options import RandomState, option
 from fewlier.cli.screen import echo, say
 from fewlier.errors import UserError
 
@@ -17,22 +15,13 @@ MODEL = "tumours.fewlier"
 REPORT = "report.html"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(epilog="Example: fewlier demo --labels 6")(demo)
-
-
 def demo(
-    labels: Annotated[
-        int, typer.Option(min=2, max=100, metavar="N", help="Malignant rows to label.")
-    ] = 6,
+    labels: Annotated[int, option("Malignant rows to label.", "N", min=2, max=100)] = 6,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Where to write report and model."),
+        Path, option("Where to write report and model.", "FOLDER", "--output", "-o")
     ] = Path("fewlier-demo"),
     tables: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Only write the rows there: train.csv, test.csv."),
+        Path | None, option("Only write the rows there: train.csv, test.csv.", "FOLDER")
     ] = None,
     random_state: RandomState = 0,
 ) -> None:

@@ -1,67 +1,82 @@
 """Options that several commands have, and how their text is read."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, overload
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, overload
 
 import typer
 
+from fewlier.cli.screen import Progress, progress
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
+    from fewlier.detector import AnomalyDetector
     from fewlier.table.label_column import LabelColumn
+    from fewlier.table.reading import TableFile
+
+
+def option(text: str, metavar: str = "", *flags: str, panel: str | None = None, **more: Any) -> Any:  # noqa: ANN401
+    """Return an option with a help text; typer names it by its parameter unless `flags` do."""
+    return typer.Option(*flags, metavar=metavar, help=text, rich_help_panel=panel, **more)
+
+
+_MODEL = "Model file from `fewlier fit`."
+_LABEL = option("Label column: 1 is an anomaly, 0 is normal, empty is unknown.", "COLUMN")
 
 Data: TypeAlias = Annotated[
     Path, typer.Argument(help="CSV or Parquet, also gzipped; - is standard input.", metavar="TABLE")
 ]
-Model: TypeAlias = Annotated[
-    Path,
-    typer.Option("--model", "-m", metavar="MODEL", help="Model that `fewlier fit` has written."),
-]
-ModelFile: TypeAlias = Annotated[
-    Path, typer.Argument(help="Model that `fewlier fit` has written.", metavar="MODEL")
-]
+Model: TypeAlias = Annotated[Path, option(_MODEL, "MODEL", "--model", "-m")]
+ModelFile: TypeAlias = Annotated[Path, typer.Argument(help=_MODEL, metavar="MODEL")]
 ModelOutput: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Model to write instead of MODEL."),
+    Path | None, option("Write the model here and leave MODEL alone.", "FILE", "--output", "-o")
 ]
-_LABEL = typer.Option(
-    metavar="COLUMN", help="Column of labels: 1 anomaly, 0 normal, empty unknown."
-)
 Label: TypeAlias = Annotated[str, _LABEL]
 LabelOrNone: TypeAlias = Annotated[str | None, _LABEL]
 Anomaly: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="VALUE",
-        help="Label that means anomaly; others are normal. Repeatable.",
-    ),
+    option("Label that means anomaly; other labels are normal. Repeatable.", "VALUE"),
 ]
 Normal: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="VALUE",
-        help="Label that means normal; others are kinds of anomalies, or unlabelled with "
+    option(
+        "Label that means normal; other labels are kinds of anomaly, or unlabelled with "
         "--anomaly. Repeatable.",
+        "VALUE",
     ),
 ]
-AsJson: TypeAlias = Annotated[
-    bool,
-    typer.Option("--json", metavar="", help="Print JSON on standard output, for machines."),
-]
+AsJson: TypeAlias = Annotated[bool, option("Print JSON on standard output.", "", "--json")]
 RandomState: TypeAlias = Annotated[
-    int,
-    typer.Option(min=0, metavar="N", help="Random seed; the same seed gives the same model."),
+    int, option("Random seed; the same seed gives the same model.", "N", min=0)
 ]
 
 
-def check_model_output(path: Path, *inputs: Path) -> None:
-    """Refuse, before any work, a path that no model can be written to."""
+@contextmanager
+def open_table_and_model(
+    table: Path, model: Path, doing: str, if_stopped: str
+) -> Iterator[tuple["TableFile", "AnomalyDetector", Progress]]:
+    """Open a table, load a model and show progress.
+
+    The table comes first: a wrong path is reported before torch is loaded.
+    """
+    from fewlier.table.reading import open_table
+
+    with open_table(table) as file:
+        from fewlier.detector import AnomalyDetector
+
+        detector = AnomalyDetector.load(model)
+        with progress(doing, if_stopped) as show:
+            yield file, detector, show
+
+
+def check_file_output(path: Path, what: str, *inputs: Path) -> None:
+    """Refuse, before any work, a path that `what` cannot be written to."""
     from fewlier.table.reading import is_standard
     from fewlier.table.writing import check_output
 
     if is_standard(path):
-        raise UserError("A model must be written to a file; got standard output. Give -o a path.")
+        raise UserError(f"{what} must be written to a file; got standard output. Give -o a path.")
     check_output(path, *inputs)
 
 
@@ -83,16 +98,16 @@ def read_label(
 
     if name is not None:
         return LabelColumn(name, tuple(anomaly or ()), tuple(normal or ()))
-    for option, values in (("--anomaly", anomaly), ("--normal", normal)):
+    for flag, values in (("--anomaly", anomaly), ("--normal", normal)):
         if values:
-            raise UserError(f"{option} must come with --label, the column to find the value in.")
+            raise UserError(f"{flag} must come with --label, the column to find the value in.")
     return None
 
 
 def read_columns(declarations: list[str], ignored: list[str]) -> dict[str, str] | None:
     """Read ``visits=count`` or ``amount=1.234,5``, and ``id,note``, which are to be left out.
 
-    A name may have an equals sign, what is said of it has none.
+    The last equals sign separates: a name may contain one, a declaration may not.
     """
     kinds = dict.fromkeys(read_names(ignored), "ignore")
     for text in declarations:
@@ -106,7 +121,7 @@ def read_columns(declarations: list[str], ignored: list[str]) -> dict[str, str] 
 
 
 def read_cell(text: str, columns: Collection[str]) -> tuple[str, str]:
-    """Read ``order=A-17``; the name and the value may both have an equals sign."""
+    """Read ``order=A-17``; the name and the value may both contain an equals sign."""
     parts = text.split("=")
     splits = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(1, len(parts))]
     if not splits:

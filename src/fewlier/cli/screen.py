@@ -1,9 +1,10 @@
 """What people see on standard error: notes, warnings, progress."""
 
+import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -37,6 +38,32 @@ def say(message: str) -> None:
 def echo(text: str) -> None:
     """Print lines for people to standard output; JSON and CSV go there as they are."""
     typer.echo(_visible(text))
+
+
+def echo_json(facts: dict[str, Any]) -> None:
+    """Print a record for machines to standard output."""
+    typer.echo(json.dumps(facts))
+
+
+def print_grid(
+    headings: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    right: Collection[str] = (),
+    most: int | None = None,
+) -> None:
+    """Print columns of text, those headed by `right` aligned there; at most so many lines."""
+    from rich import box
+    from rich.table import Table as Grid
+
+    grid = Grid(box=box.SIMPLE)
+    for heading in headings:
+        grid.add_column(heading, justify="right" if heading in right else "left")
+    for line in lines[:most]:
+        grid.add_row(*map(_visible, line))
+    text_console().print(grid)
+    if most is not None and len(lines) > most:
+        echo(f"  ... and {len(lines) - most} more {headings[0]}s; --json has all.")
 
 
 def text_console(*, stderr: bool = False) -> "Console":

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from fewlier.errors import ParameterError
+from fewlier.errors import ParameterError, warn
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -231,6 +231,15 @@ class Calibration:
     def smallest_rate(self) -> float:
         """The smallest false-alarm rate that so many held-back normals can vouch for."""
         return 1 / (len(self.normal_scores) + 1)
+
+    def warn_if_too_few(self, what: str, rate: float, outcome: str) -> None:
+        """Warn of a rate that takes more held-back normals than there are."""
+        if rate < self.smallest_rate:
+            warn(
+                f"A {what} of {rate:g} needs at least {round(1 / rate) - 1} held-back normal rows; "
+                f"there are {len(self.normal_scores)} distinct ones, and {outcome}. Fit on more "
+                "normal rows or ask for a higher rate."
+            )
 
     def p_value(self, scores: Floats) -> Floats:
         """Return (1 + #{held-back normals with a score at least as high}) / (m + 1)."""

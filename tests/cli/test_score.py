@@ -1,4 +1,4 @@
-"""`fewlier score` and `fewlier explain`: what goes in comes out, with scores."""
+"""`fewlier score`: what goes in comes out, with scores."""
 
 import bz2
 import csv
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from factories import FEATURES, payments
-from processes import plain
 
 from fewlier import AnomalyDetector
 from fewlier.files import ADDED
@@ -232,7 +231,7 @@ def test_a_false_discovery_rate_is_that_of_the_whole_file(
 def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, fewlier, tmp_path):
     options = ["score", table, "-m", model, "-o", tmp_path / "out.csv", "--fdr", 0.001]
     done = fewlier(*options, "--json")
-    assert "warning: A false-discovery rate of 0.001 needs at least 999 held-back" in done.err
+    assert "note: A false-discovery rate of 0.001 needs at least 999 held-back" in done.err
     found = json.loads(done.out)
     assert (found["n_above_threshold"], found["threshold"]) == (0, None)
     said = fewlier(*options).err
@@ -275,108 +274,3 @@ def test_json_and_rows_cannot_share_standard_output(table, model, fewlier, folde
     message = "fewlier: --json needs -o: rows and JSON cannot both go to standard output."
     assert done == (2, b"", message)
     assert folder() == before
-
-
-def test_explain_gives_the_oddest_rows_first(table, expected, model, fewlier):
-    done = fewlier("explain", table, "-m", model, "--top", 7, "--columns", 2, "--json")
-    found = json.loads(done.out)["rows"]
-    order = np.argsort(-expected, kind="stable")[:7]
-    assert [record["row"] for record in found] == order.tolist()
-    assert [record["anomaly_score"] for record in found] == expected[order].tolist()
-    assert done.err == ""
-    explanation = AnomalyDetector.load(model).explain(ROWS[FEATURES])
-    for record in found:
-        assert list(record) == ["row", "anomaly_score", "is_anomaly", "p_value", "reasons"]
-        assert record["is_anomaly"] is True
-        reasons = explanation.top(record["row"], 2)
-        assert [reason["column"] for reason in record["reasons"]] == [r.column for r in reasons]
-        for reason, r in zip(record["reasons"], reasons, strict=True):
-            assert reason["contribution"] == pytest.approx(r.contribution)
-            assert reason["expected"] == pytest.approx(r.expected)
-            assert reason["expected_categories"] == pytest.approx(r.expected_categories)
-
-
-def test_explain_shows_rows_in_a_grid(table, model, fewlier):
-    shown = fewlier("explain", table, "-m", model, "--top", 3).out.decode()
-    assert "Scores are in standard units; a row above" in plain(shown)
-    assert "what adds most to the score" in shown
-    assert (
-        len(re.findall(r"^ +\d+ +\d+\.\d\d +anomaly +0\.\d+ +amount = \d", shown, re.MULTILINE))
-        == 3
-    )
-
-
-def test_explain_gives_all_rows_of_a_short_table(model, fewlier):
-    content = ROWS.head(2).to_csv(index=False).encode()
-    found = json.loads(fewlier("explain", "-", "-m", model, "--json", stdin=content).out)
-    assert sorted(record["row"] for record in found["rows"]) == [0, 1]
-
-
-# Rows of the user's choice
-
-
-@pytest.fixture
-def explained(model, fewlier, table):
-    """Return a function that explains rows of a table."""
-
-    def explain(*options, of=table):
-        done = fewlier("explain", of, "-m", model, "--json", *options)
-        assert done.code == 0, done.err
-        return json.loads(done.out)["rows"]
-
-    return explain
-
-
-def test_explain_takes_rows_by_number(explained):
-    everything = {found["row"]: found for found in explained("--top", N)}
-    chosen = explained("--row", 17, "--row", 3, "--row", 17)
-    assert sorted(found["row"] for found in chosen) == [3, 17]
-    assert chosen == [everything[found["row"]] for found in chosen]
-    assert chosen[0]["anomaly_score"] >= chosen[1]["anomaly_score"]
-
-
-@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
-@pytest.mark.parametrize(
-    ("cell", "column", "value"),
-    [
-        ("id=000021", "id", "000021"),
-        ("visits=6", "visits", 6.0),
-        ("visits=6.0", "visits", 6.0),
-        ("amount=59.75", "amount", 59.75),
-        ("city= Rome ", "city", "Rome"),
-        ("a=b=c=d", "a=b", "c=d"),
-    ],
-)
-def test_explain_takes_rows_by_what_a_column_says(cell, column, value, name, explained, tmp_path):
-    rows = ROWS.assign(**{"a=b": ["c=d", *"e" * (N - 1)]})
-    rows.loc[4, "amount"] = 59.75
-    (tmp_path / "new.csv").write_text(rows.to_csv(index=False))
-    (tmp_path / "new.parquet").write_bytes(parquet(rows))
-    found = sorted(found["row"] for found in explained("--id", cell, of=tmp_path / name))
-    assert found == np.flatnonzero(rows[column] == value).tolist()
-    assert found
-
-
-def test_explain_takes_the_oddest_of_chosen_rows(explained, monkeypatch):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)  # many batches
-    rome = explained("--id", "city=Rome")
-    assert len(rome) > 20
-    assert explained("--id", "city=Rome", "--top", 3) == rome[:3]
-    both = {found["row"] for found in explained("--id", "city=Rome", "--row", 0)}
-    assert both == {0} | {found["row"] for found in rome}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--row", "150", "--row", "3"], "counted from 0 to 149; got 150. Give"),
-        (["--id", "id=x", "--id", "id=000021"], "none of 'id=x'. Give a value as the file has it"),
-        (["--id", "idd=1"], "by one of its columns; got 'idd'. Did you mean 'id'?"),
-        (["--id", "17"], "--id must be COLUMN=VALUE, such as order=A-17; got '17'."),
-        (["--row", "-1"], "Invalid value for '--row'"),
-    ],
-)
-def test_a_row_that_is_not_there_is_named(options, message, table, model, fewlier):
-    done = fewlier("explain", table, "-m", model, *options)
-    assert (done.code, done.out) == (2, b"")
-    assert message in done.err

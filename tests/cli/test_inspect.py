@@ -9,7 +9,7 @@ from factories import FEATURES, payments, small
 from processes import plain
 
 from fewlier import AnomalyDetector, __version__
-from fewlier.cli import inspection
+from fewlier.cli import inspect
 
 
 def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
@@ -81,7 +81,7 @@ def test_inspect_needs_no_torch(model):
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_inspect_lists_only_so_many_columns(most, model, fewlier, monkeypatch):
-    monkeypatch.setattr(inspection, "MAX_SHOWN", most)
+    monkeypatch.setattr(inspect, "MAX_SHOWN", most)
     shown = plain(fewlier("inspect", model).out.decode())
     grid = shown[shown.index("scored as") :]
     assert ("visits" in grid) == (most == 3)

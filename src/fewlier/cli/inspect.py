@@ -1,20 +1,12 @@
-"""The command that reads a model file without building its network: `inspect`."""
+"""`fewlier inspect`: read a model file without building its network."""
 
-import json
 from typing import Any
 
-import typer
-
 from fewlier.cli.options import AsJson, ModelFile
-from fewlier.cli.screen import echo, text_console
+from fewlier.cli.screen import echo, echo_json, print_grid
 from fewlier.shown import shown
 
 MAX_SHOWN = 40  # columns; a table may have thousands
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(epilog="Example: fewlier inspect fraud.fewlier --json")(inspect)
 
 
 def inspect(model: ModelFile, as_json: AsJson = False) -> None:
@@ -48,7 +40,7 @@ def inspect(model: ModelFile, as_json: AsJson = False) -> None:
         "summary": summary.to_json(),
     }
     if as_json:
-        typer.echo(json.dumps(facts))
+        echo_json(facts)
     else:
         _print(facts, str(summary))
 
@@ -85,9 +77,6 @@ def _values(column: dict[str, Any]) -> str:
 
 
 def _print(facts: dict[str, Any], summary: str) -> None:
-    from rich import box
-    from rich.table import Table as Grid
-
     from fewlier.decision.calibration import meaning
 
     versions, density, near = facts["versions"], facts["density"], facts["neighbours"]
@@ -106,12 +95,8 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"compare with, {near['bytes'] / 1e6:.1f} MB\n"
         f"trees       {facts['n_tree_nodes']} nodes"
     )
-    grid = Grid(box=box.SIMPLE)
-    for heading in ("column", "kind", "scored as", "values"):
-        grid.add_column(heading)
-    for column in facts["columns"][:MAX_SHOWN]:
-        name, values = shown(column["name"]), _values(column)
-        grid.add_row(name, column["kind"], column["coding"], values)
-    text_console().print(grid)
-    if len(facts["columns"]) > MAX_SHOWN:
-        echo(f"  ... and {len(facts['columns']) - MAX_SHOWN} more columns; --json has all.")
+    lines = [
+        (column["name"], column["kind"], column["coding"], _values(column))
+        for column in facts["columns"]
+    ]
+    print_grid(("column", "kind", "scored as", "values"), lines, most=MAX_SHOWN)

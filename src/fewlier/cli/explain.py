@@ -1,0 +1,99 @@
+"""`fewlier explain`: which columns made rows odd."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+from fewlier.cli.evaluate import kind_lines
+from fewlier.cli.options import (
+    Anomaly,
+    AsJson,
+    Data,
+    LabelOrNone,
+    Model,
+    Normal,
+    open_table_and_model,
+    option,
+    read_cell,
+    read_label,
+)
+from fewlier.cli.screen import echo, echo_json, print_grid
+from fewlier.shown import shown
+
+if TYPE_CHECKING:
+    from fewlier.detector import AnomalyDetector
+    from fewlier.files import TopRows
+
+N_EXPLAINED = 10
+
+
+def explain(  # noqa: PLR0913 - options of a command are its arguments
+    table: Data,
+    model: Model,
+    top: Annotated[
+        int | None,
+        option(
+            "Rows to explain, the oddest first. Default: 10, or all that --row and --id choose.",
+            "N",
+            min=1,
+        ),
+    ] = None,
+    row: Annotated[
+        list[int] | None, option("Explain this row, counted from 0. Repeatable.", "N", min=0)
+    ] = None,
+    id_: Annotated[
+        list[str] | None,
+        option("Explain rows with this value. Repeatable.", "COLUMN=VALUE", "--id"),
+    ] = None,
+    columns: Annotated[int, option("Columns to name for each row.", "N", min=1)] = 3,
+    label: LabelOrNone = None,
+    anomaly: Anomaly = None,
+    normal: Normal = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which columns made the oddest rows odd, or rows of your choice."""
+    nothing = "nothing was lost."
+    with open_table_and_model(table, model, "explaining", nothing) as (file, detector, show):
+        from fewlier.files import explain_file
+        from fewlier.table.choice import RowChoice
+
+        cells = [read_cell(text, file.columns) for text in id_ or []]
+        choice = RowChoice(file, row or [], cells) if row or cells else None
+        n_rows = top or (None if choice else N_EXPLAINED)
+        labels = read_label(label, anomaly, normal)
+        rows = explain_file(detector, file, n_rows, labels, choice, show)
+    if as_json:
+        facts = {"threshold": detector.threshold_, "unit": detector.score_unit_}
+        facts |= {"rows": rows.records(detector, columns)}
+        if rows.by_kind is not None:
+            facts["by_kind"] = [asdict(line) for line in rows.by_kind]
+        echo_json(facts)
+    else:
+        _print(rows, detector, columns)
+
+
+def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None:
+    from fewlier.files import VISIBLE
+
+    echo(
+        f"Scores are in {detector.score_unit_}; a row above {detector.threshold_:.4g} is an "
+        "anomaly. Rows are counted from 0."
+    )
+    lines = []
+    tops = rows.explanation.tops(n=n_reasons)
+    for record, (first, *more) in zip(rows.records(detector, n_reasons), tops, strict=True):
+        reasons = [first, *(reason for reason in more if reason.contribution >= VISIBLE)]
+        lines.append(
+            [
+                str(record["row"]),
+                f"{record['anomaly_score']:.2f}",
+                "anomaly" if record["is_anomaly"] else "",
+                f"{record['p_value']:.3g}",
+                *([shown(record["kind"] or record["label"] or "", 40)] if rows.labels else []),
+                "\n".join(map(str, reasons)),
+            ]
+        )
+    label = ["label"] if rows.labels else []
+    headings = ["row", "score", "", "p-value", *label, "what adds most to the score"]
+    print_grid(headings, lines, right=headings[:4])
+    if rows.by_kind:
+        echo("\n".join(kind_lines(rows.by_kind)))

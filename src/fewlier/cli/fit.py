@@ -1,0 +1,156 @@
+"""`fewlier fit`: learn from a table, and write a model file."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from fewlier.cli.options import (
+    Anomaly,
+    AsJson,
+    Data,
+    LabelOrNone,
+    Normal,
+    check_file_output,
+    option,
+    read_columns,
+    read_label,
+)
+from fewlier.cli.screen import announcing, echo, echo_json, progress, say
+
+if TYPE_CHECKING:
+    from fewlier.detector import AnomalyDetector
+
+COLUMNS, TIME, METHOD, FILE = "Columns", "Time", "Method", "Model file"
+
+
+def fit(  # noqa: PLR0913 - options of a command are its arguments
+    table: Data,
+    output: Annotated[Path, option("Model file to write.", "FILE", "--output", "-o")],
+    label: LabelOrNone = None,
+    anomaly: Anomaly = None,
+    normal: Normal = None,
+    false_alarm_rate: Annotated[
+        float, option("Share of normal rows that may score above the threshold.", "SHARE")
+    ] = 0.01,
+    as_json: AsJson = False,
+    column: Annotated[
+        list[str] | None,
+        option(
+            "Kind of a column: real, binary, count, positive or category; or how its numbers are "
+            "written, amount=1.234,5; or its dates, day=%d/%m/%Y. Repeatable.",
+            "NAME=KIND",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, option("Columns to leave out: id,timestamp.", "NAMES", panel=COLUMNS)
+    ] = None,
+    strict: Annotated[
+        bool,
+        option(
+            "Refuse identifiers and free text instead of leaving them out.",
+            "",
+            "--strict",
+            panel=COLUMNS,
+        ),
+    ] = False,
+    max_epochs: Annotated[
+        int, option("Most epochs; 30 take a third of the time of 100.", "N", panel=TIME, min=1)
+    ] = 100,
+    patience: Annotated[
+        int, option("Epochs without improvement before a member stops.", "N", panel=TIME, min=1)
+    ] = 50,
+    hidden: Annotated[
+        int | None,
+        option(
+            "Hidden units of each network; fewer are faster. Default: 500 for made, else 100.",
+            "N",
+            panel=TIME,
+            min=1,
+        ),
+    ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        option("cpu, cuda, or auto: a GPU if there is one.", "NAME", panel=TIME),
+    ] = "auto",
+    density: Annotated[
+        Literal["made", "vae", "flow", "autoencoder"],
+        option("Model of normal rows: made, vae, flow or autoencoder.", "NAME", panel=METHOD),
+    ] = "made",
+    selection: Annotated[
+        Literal["average", "best"],
+        option("average, or best, the paper's rule: less accurate, faster.", "NAME", panel=METHOD),
+    ] = "average",
+    unlabelled: Annotated[
+        Literal["robust", "normal"],
+        option(
+            "robust: unlabelled rows may hide anomalies; normal: they hide none.",
+            "NAME",
+            panel=METHOD,
+        ),
+    ] = "robust",
+    validation: Annotated[
+        Path | None,
+        option(
+            "Rows that choose epoch and lambda; by default some training rows do.",
+            "TABLE",
+            panel=METHOD,
+        ),
+    ] = None,
+    random_state: Annotated[
+        int,
+        option("Random seed; the same seed gives the same model.", "N", panel=METHOD, min=0),
+    ] = 0,
+    memory: Annotated[
+        bool,
+        option("Keep a sample of the rows in the model file, for `fewlier update`.", panel=FILE),
+    ] = True,
+) -> None:
+    """Learn from a table what normal rows look like, and write a model file.
+
+    Faster: fewer --max-epochs, a shorter --patience, fewer --hidden units,
+    --selection best, or a GPU.
+    """
+    from fewlier.table.reading import open_table
+
+    check_file_output(output, "A model", *(path for path in (table, validation) if path))
+    with ExitStack() as stack:
+        file = stack.enter_context(open_table(table))
+        held_back = stack.enter_context(open_table(validation)) if validation else None
+        from fewlier.detector import AnomalyDetector  # after a wrong path has been reported
+        from fewlier.files import fit_file
+
+        detector = AnomalyDetector(
+            columns=read_columns(column or [], ignore or []),
+            density=density,
+            selection=selection,
+            unlabelled=unlabelled,
+            false_alarm_rate=false_alarm_rate,
+            max_epochs=max_epochs,
+            patience=patience,
+            hidden=None if hidden is None else (hidden,),
+            memory=memory,
+            device=device,
+            random_state=random_state,
+        )
+        show = stack.enter_context(progress("fitting", "no model was written."))
+        fit_file(
+            detector,
+            file,
+            read_label(label, anomaly, normal),
+            validation=held_back,
+            strict=strict,
+            on_epoch=announcing("fitting", show, hint="; `fewlier fit --help` says what is faster"),
+        )
+    if "" in file.columns:
+        say("note: the column without a name, such as an index, was left out.")
+    save(detector, output, as_json)
+
+
+def save(detector: "AnomalyDetector", path: Path, as_json: bool) -> None:
+    """Write a trained detector, and print what training did."""
+    detector.save(path)
+    if as_json:
+        echo_json({"model": str(path), **detector.summary_.to_json()})
+    else:
+        echo(f"{detector.summary_}\nmodel       {path}")

@@ -1,0 +1,67 @@
+"""`fewlier score`: add scores to the rows of a table."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from fewlier.cli.options import AsJson, Data, Model, open_table_and_model, option
+from fewlier.cli.screen import echo_json, say
+from fewlier.errors import UserError
+from fewlier.shown import shown
+
+if TYPE_CHECKING:
+    from fewlier.files import ScoreReport
+
+
+def score(
+    table: Data,
+    model: Model,
+    output: Annotated[
+        Path, option("CSV or Parquet to write; - is standard output.", "FILE", "--output", "-o")
+    ] = Path("-"),
+    fdr: Annotated[
+        float | None,
+        option("Flag as many rows as keep this share of false alarms among them.", "SHARE"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches."""
+    from fewlier.table.reading import is_standard
+    from fewlier.table.writing import check_output, create_table, writes_parquet
+
+    is_stream = is_standard(output)
+    if as_json and is_stream:
+        raise UserError("--json needs -o: rows and JSON cannot both go to standard output.")
+    check_output(output, table, model)
+    lost = "standard output ends early." if is_stream else "no output was written."
+    with open_table_and_model(table, model, "scoring", lost) as (file, detector, show):
+        from fewlier.files import score_file
+
+        typed, delimiter = writes_parquet(output), file.layout.delimiter if file.layout else ","
+        with create_table(output, delimiter) as write:
+            report = score_file(detector, file, write, typed=typed, fdr=fdr, on_batch=show)
+    _warn(report)
+    if as_json:
+        facts = {"output": str(output), "fdr": fdr, "unit": detector.score_unit_}
+        echo_json(facts | report.to_json())
+    else:
+        say(f"{report.n_rows} rows scored, {_flagged(report, detector.score_unit_, fdr)}.")
+
+
+def _warn(report: "ScoreReport") -> None:
+    if report.drift.found:
+        say(f"warning: {report.drift}")
+    if report.n_impossible:
+        cells = ", ".join(f"{n} in {shown(name)}" for name, n in report.n_impossible.items())
+        say(f"note: values never seen in training, or impossible, count as odd: {cells}.")
+    if report.passed_through:
+        names = ", ".join(map(shown, report.passed_through))
+        say(f"note: not columns of the model, passed through: {names}.")
+
+
+def _flagged(report: "ScoreReport", unit: str, fdr: float | None) -> str:
+    """Say how many rows are above the threshold, and which threshold that is."""
+    if math.isinf(report.threshold):
+        return f"none is flagged: none is odd enough for a false-discovery rate of {fdr:g}"
+    rule = "" if fdr is None else f", at a false-discovery rate of {fdr:g}"
+    return f"{report.n_above_threshold} above the threshold of {report.threshold:.4g} {unit}{rule}"

@@ -1,0 +1,37 @@
+"""`fewlier update`: add labelled rows to a model."""
+
+from fewlier.cli.fit import save
+from fewlier.cli.options import (
+    Anomaly,
+    AsJson,
+    Data,
+    Label,
+    ModelFile,
+    ModelOutput,
+    Normal,
+    check_file_output,
+    open_table_and_model,
+    read_label,
+)
+from fewlier.cli.screen import announcing
+
+
+def update(  # noqa: PLR0913 - options of a command are its arguments
+    model: ModelFile,
+    table: Data,
+    label: Label,
+    anomaly: Anomaly = None,
+    normal: Normal = None,
+    output: ModelOutput = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add labelled rows to a model, without the table that it was fitted to."""
+    target = output or model
+    check_file_output(target, "A model", table)
+    as_before = "the model is as before."
+    with open_table_and_model(table, model, "updating", as_before) as (file, detector, show):
+        from fewlier.files import update_file
+
+        column = read_label(label, anomaly, normal)
+        update_file(detector, file, column, on_epoch=announcing("updating", show))
+    save(detector, target, as_json)
