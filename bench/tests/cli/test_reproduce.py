@@ -13,6 +13,7 @@ from processes import plain, run
 from fewlier_bench.cli.reproduce import RESULTS
 from fewlier_bench.data import load_dataset
 from fewlier_bench.methods import baselines
+from fewlier_bench.reproduction import illustrations
 from fewlier_bench.reproduction.experiments import DESIGNS, PAPER, TIMES
 from fewlier_bench.reproduction.paper_jobs import QUICK_TABLES
 from fewlier_bench.reproduction.published import published_auc
@@ -172,6 +173,7 @@ def page(tmp_path):
 def test_the_page_comes_from_results_alone(bench, page, tmp_path, monkeypatch):
     monkeypatch.setenv("FEWLIER_DATA", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(illustrations, "draw_example", illustrations.draw_sigmoid)  # which fits
     write_results(RESULTS, n_splits=2)
     before = {path: path.read_bytes() for path in RESULTS.glob("*.csv")}
     done = bench("reproduce", "--page", page)
@@ -179,7 +181,7 @@ def test_the_page_comes_from_results_alone(bench, page, tmp_path, monkeypatch):
     assert done.err == f"fewlier: {page} shows the results of {RESULTS}."
     assert "| Proposed | 0." in page.read_text("utf-8")
     assert {path: path.read_bytes() for path in RESULTS.glob("*.csv")} == before
-    assert (RESULTS / "tables" / "averages.tex").exists()
+    assert (RESULTS / "tables" / "averages.csv").exists()
 
 
 def test_results_that_are_not_there_leave_the_page_as_it_is(bench, page, tmp_path):

@@ -18,7 +18,7 @@ from fewlier_bench.comparison.comparison_tables import detail_tables, summary_ta
 from fewlier_bench.comparison.peer_jobs import make_jobs, make_scope, measure_peer
 from fewlier_bench.data.few_labels import draw_clean, make_split
 from fewlier_bench.methods.peers import PEERS, Peer, score_with
-from fewlier_bench.reproduction.rendering import to_markdown
+from fewlier_bench.pages.rendering import to_markdown
 from fewlier_bench.runs.execution import execute, rows_of
 from fewlier_bench.runs.results import Store
 from fewlier_bench.runs.stacks import fit_splits
@@ -345,7 +345,7 @@ def test_a_page_or_results_that_do_not_fit_change_nothing(tmp_path):
     Store(tmp_path / "rows" / "dev").append("clean", made_up())
     with pytest.raises(UserError, match=r"must be among dev/run, dev/clean_k0.*got other/clean_k3"):
         write_comparison_page(tmp_path / "rows", page)
-    with pytest.raises(UserError, match=r"which is no file. Name docs/ACCURACY.md"):
+    with pytest.raises(UserError, match=r"which is not a file. Name docs/ACCURACY.md"):
         write_comparison_page(tmp_path / "rows", tmp_path / "absent.md")
     assert page.read_bytes() == before
     assert not Path(tmp_path / "rows" / "dev" / "tables").exists()

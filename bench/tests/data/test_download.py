@@ -1,11 +1,12 @@
 import ast
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from test_layers import imported
 
 import fewlier
+import fewlier_bench
 from fewlier.errors import UserError
 from fewlier_bench.data import get_datasets, load_dataset
 from fewlier_bench.data.download import N_RETRIES
@@ -173,21 +174,11 @@ def test_a_cache_that_cannot_be_written_is_an_error(site, parkinson, cache):
         load_dataset("Parkinson")
 
 
-def test_without_pooch_one_sentence_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(UserError, match=r"pip install ./bench"):
-        load_dataset("Parkinson")
-
-
-def test_nothing_else_opens_a_connection():
-    source = Path(fewlier.__file__).parent
+@pytest.mark.parametrize("package", [fewlier, fewlier_bench], ids=lambda package: package.__name__)
+def test_nothing_else_opens_a_connection(package):
+    source = Path(package.__file__).parent
     networked = {"pooch", "requests", "urllib", "urllib3", "http", "socket", "ftplib"}
     for path in source.rglob("*.py"):
-        names = set()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Import):
-                names |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                names.add((node.module or "").split(".")[0])
-        if path != source / "datasets" / "download.py":
+        names = {name.partition(".")[0] for name in imported(ast.parse(path.read_text("utf-8")))}
+        if path.relative_to(source) != Path("data", "download.py"):
             assert not names & networked, path

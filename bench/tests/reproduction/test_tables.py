@@ -1,4 +1,3 @@
-import csv
 import io
 import re
 
@@ -7,23 +6,16 @@ import pytest
 from made_up_results import DEDUPLICATED, paper_results, result, time_results, variant_results
 from rich.console import Console
 
+from fewlier_bench.pages.printed import AVERAGE, Value
+from fewlier_bench.pages.rendering import print_table, to_markdown
 from fewlier_bench.reproduction.experiments import METHODS, SUPERVISED
 from fewlier_bench.reproduction.published import published_average, setting_datasets
-from fewlier_bench.reproduction.rendering import (
-    print_tables,
-    print_times,
-    to_csv,
-    to_latex,
-    to_markdown,
-)
 from fewlier_bench.reproduction.tables import (
-    AVERAGE,
-    Column,
-    Table,
-    Value,
     auc_table,
     averages_table,
     dataset_table,
+    tables_of_run,
+    times_of_run,
     times_table,
     variant_table,
 )
@@ -32,6 +24,11 @@ from fewlier_bench.reproduction.tables import (
 @pytest.fixture(scope="module")
 def results():
     return paper_results()
+
+
+def show(results, ks, console):
+    for table in tables_of_run(results, ks):
+        print_table(table, table.title, console)
 
 
 def cell(table, row, heading):
@@ -179,60 +176,10 @@ def test_times_are_beside_the_papers():
     assert f"| Wilt | {row.seconds:.2f} (0.82) |" in to_markdown(times_table(time_results()))
 
 
-SMALL = Table(
-    "small",
-    "A title",
-    "the paper",
-    ("A_B", AVERAGE),
-    (
-        Column("one", (Value(0.8614, 0.839, is_bold=True), Value(0.5, 0.6))),
-        Column("two †", (Value(None, 0.7), Value(0.12344, 0.12349))),
-    ),
-    ("50 % & more",),
-)
-
-
-def test_markdown():
-    assert to_markdown(SMALL) == (
-        "**A title**; in brackets the paper's, and the difference.\n\n"
-        "|  | one | two † |\n"
-        "| --- | ---: | ---: |\n"
-        "| A_B | **0.861** (0.839, +0.022) | – (0.700) |\n"
-        "| *average* | 0.500 (0.600, −0.100) | 0.123 (0.123, +0.000) |\n\n"
-        "- 50 % & more\n"
-    )
-
-
-def test_csv_has_one_line_per_cell():
-    rows = list(csv.DictReader(io.StringIO(to_csv(SMALL))))
-    assert len(rows) == 4
-    assert rows[0] == {
-        "row": "A_B",
-        "column": "one",
-        "value": "0.8614",
-        "bold": "1",
-        "the paper": "0.839",
-        "difference": "0.0224",
-    }
-    assert rows[1]["value"] == rows[1]["difference"] == ""
-
-
-def test_latex_is_escaped_and_every_line_has_all_columns(results):
-    text = to_latex(SMALL)
-    assert r"50 \% \& more" in text
-    assert r"A\_B & \textbf{0.861} & -- \\" in text
-    assert r" & \scriptsize +0.022 &  \\" in text
-    assert r"two $^\dagger$" in text
-    assert text.index(r"\midrule" + "\naverage") > 0
-    for line in to_latex(auc_table(results, 3, "table_2")).splitlines():
-        if line.endswith(r"\\"):
-            assert len(re.findall(r"(?<!\\)&", line)) == 11
-
-
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_terminal_shows_every_value_at_any_width(results, width):
     file = io.StringIO()
-    print_tables(results, (1, 3), Console(file=file, width=width))
+    show(results, (1, 3), Console(file=file, width=width))
     text = file.getvalue()
     assert max(map(len, text.splitlines())) <= width
     value = cell(auc_table(results, 3, "table_2"), "Wilt", "SVM")
@@ -246,7 +193,7 @@ def test_the_terminal_shows_every_value_at_any_width(results, width):
 def test_the_terminal_shows_only_what_has_results(results):
     file = io.StringIO()
     some = [r for r in results if r.dataset in ("Pima", "Wilt") and r.method in ("LOF", "Proposed")]
-    print_tables(some, (3,), Console(file=file, width=120))
+    show(some, (3,), Console(file=file, width=120))
     text = file.getvalue()
     assert "KNN" not in text
     names = [line.split()[0] for line in text.splitlines() if line.strip()]
@@ -258,9 +205,9 @@ def test_the_terminal_shows_seconds_beside_the_papers():
     rows = [row for row in time_results() if row.dataset in ("Wilt", "Pima")]
     (pima, wilt) = sorted(rows, key=lambda row: row.dataset)
     failed = result("Stamps", "Proposed", 3, 0, None, seconds=None, reason="stopped")
-    print_times([wilt, failed, pima], Console(file=file, width=100))
+    print_table(times_of_run([wilt, failed, pima]), "Seconds:", Console(file=file, width=100))
     title, *lines = file.getvalue().strip().splitlines()
-    assert title.startswith("Seconds to train Proposed")
+    assert title == "Seconds:"
     assert [line.split() for line in lines[1:]] == [
         ["Pima", f"{pima.seconds:.2f}", "(0.05)"],
         ["Stamps", "–"],
@@ -272,7 +219,7 @@ def test_the_terminal_shows_gaps_and_skips_what_no_table_has(results):
     file = io.StringIO()
     some = [r for r in results if r.dataset == "Parkinson" and (r.method != "KNN" or r.split)]
     failed = result("Parkinson", "KNN", 3, 0, None, reason="stopped [at once]")
-    print_tables([*some, failed], (3, 5), Console(file=file, width=200))
+    show([*some, failed], (3, 5), Console(file=file, width=200))
     text = file.getvalue()
     assert "5 training anomalies" not in text
     assert " – " in text

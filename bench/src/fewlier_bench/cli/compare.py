@@ -116,7 +116,7 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
 
 def _print(rows: "list[Result]", experiment: str) -> None:
     from fewlier_bench.comparison.comparison_tables import summary_tables
-    from fewlier_bench.reproduction.rendering import print_table
+    from fewlier_bench.pages.rendering import print_table
 
     console = text_console()
     for table in summary_tables(rows, experiment):

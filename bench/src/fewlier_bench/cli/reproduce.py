@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fewlier.cli.options import AsJson, read_names
-from fewlier.cli.screen import progress, say
+from fewlier.cli.screen import progress, say, text_console
 from fewlier.errors import UserError
 from fewlier.stopping import removed_if_stopped, whole
 from fewlier_bench.cli.options import (
@@ -99,7 +99,6 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     if times and (device == "cuda" or (workers or 1) > 1):
         raise UserError("--times must have one process on the CPU; got --device or --workers.")
     from fewlier_bench.reproduction.paper_jobs import QUICK_TABLES, find_sources, make_scope
-    from fewlier_bench.reproduction.rendering import print_tables, print_times
     from fewlier_bench.runs.jobs import n_cores
     from fewlier_bench.runs.results import Store
 
@@ -121,11 +120,22 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         rows = _run(scope, sources, store, 1 if times else workers or n_cores(), retry)
     if as_json:
         typer.echo(json.dumps([vars(row) for row in rows]))
-    elif times:
-        print_times(rows)
     else:
-        print_tables(rows, scope.design.anomalies)
+        _print(rows, () if times else scope.design.anomalies)
     tell_of_failures(rows)
+
+
+def _print(rows: "Sequence[Result]", ks: Sequence[int]) -> None:
+    """Print a table for each k, or training times where none is given."""
+    from fewlier_bench.pages.rendering import print_table
+    from fewlier_bench.reproduction.tables import tables_of_run, times_of_run
+
+    console = text_console()
+    if not ks:
+        table = times_of_run(rows)
+        print_table(table, f"{table.title}; in brackets {table.compared}:", console)
+    for table in tables_of_run(rows, ks):
+        print_table(table, f"{table.title}, and the difference to the paper:", console)
 
 
 def _write_page(page: Path, results: Path) -> None:

@@ -6,8 +6,8 @@ from fewlier.errors import UserError
 from fewlier_bench.comparison.comparison_tables import detail_tables, summary_tables
 from fewlier_bench.data.few_labels import N_DRAWS
 from fewlier_bench.pages.blocks import EMPTY, fill, read_page, write_text
-from fewlier_bench.reproduction.remarks import tell_run
-from fewlier_bench.reproduction.rendering import to_csv, to_markdown
+from fewlier_bench.pages.footnotes import describe_run
+from fewlier_bench.pages.rendering import to_csv, to_markdown
 from fewlier_bench.runs.results import Store
 
 _RUN = "run"
@@ -32,7 +32,7 @@ def write_comparison_page(results: Path, page: Path) -> None:
     blocks: dict[str, str] = {}
     for folder in folders:
         found = {experiment: Store(folder).read(experiment) for experiment in N_DRAWS}
-        parts = dict.fromkeys(_parts(), EMPTY) | {_RUN: tell_run(found)}
+        parts = dict.fromkeys(_parts(), EMPTY) | {_RUN: describe_run(found)}
         for experiment, rows in found.items():
             for table in (*summary_tables(rows, experiment), *detail_tables(rows, experiment)):
                 parts[table.name] = to_markdown(table)

@@ -7,8 +7,8 @@ import numpy as np
 from fewlier_bench.comparison.peer_jobs import METHODS, OURS
 from fewlier_bench.data.few_labels import CLEAN, CONTAMINATED, HIDDEN, N_DRAWS, UNSEEN
 from fewlier_bench.pages.footnotes import gap_notes
+from fewlier_bench.pages.printed import AVERAGE, PrintedColumn, PrintedTable, Value, known
 from fewlier_bench.pages.statistics import Floats, Grid, compare, make_grid
-from fewlier_bench.reproduction.tables import AVERAGE, Column, Table, Value
 from fewlier_bench.runs.results import LEFT_OUT, Result, latest
 
 _WHERE = {
@@ -18,7 +18,7 @@ _WHERE = {
 }
 
 
-def summary_tables(results: Sequence[Result], experiment: str) -> Iterator[Table]:
+def summary_tables(results: Sequence[Result], experiment: str) -> Iterator[PrintedTable]:
     """Yield a table for each k: a row per method, all averages over the same tables."""
     for k in N_DRAWS[experiment]:
         rows = [row for row in latest(results) if row.k == k]
@@ -26,7 +26,7 @@ def summary_tables(results: Sequence[Result], experiment: str) -> Iterator[Table
             yield _summary(rows, experiment, k)
 
 
-def detail_tables(results: Sequence[Result], experiment: str) -> Iterator[Table]:
+def detail_tables(results: Sequence[Result], experiment: str) -> Iterator[PrintedTable]:
     """Yield a table for each k: the mean AUC of each method on each table of data."""
     for k in N_DRAWS[experiment]:
         grid = _grid([row for row in latest(results) if row.k == k])
@@ -34,14 +34,14 @@ def detail_tables(results: Sequence[Result], experiment: str) -> Iterator[Table]
             continue
         bold, averages = grid.not_separated(), _averaged(grid).averages
         columns = [
-            Column(
+            PrintedColumn(
                 method,
                 (
                     *(
-                        Value(_known(mean), is_bold=bool(is_bold))
+                        Value(known(mean), is_bold=bool(is_bold))
                         for mean, is_bold in zip(grid.means[:, at], bold[:, at], strict=True)
                     ),
-                    Value(_known(averages[at]), is_bold=averages[at] == np.nanmax(averages)),
+                    Value(known(averages[at]), is_bold=averages[at] == np.nanmax(averages)),
                 ),
             )
             for at, method in enumerate(grid.methods)
@@ -49,10 +49,10 @@ def detail_tables(results: Sequence[Result], experiment: str) -> Iterator[Table]
         name = f"{experiment}_k{k}_tables"
         title = f"Mean test AUC on each table, {_title(experiment, k)}"
         rows = (*grid.datasets, AVERAGE)
-        yield Table(name, title, "", rows, tuple(columns), _average_note(grid))
+        yield PrintedTable(name, title, "", rows, tuple(columns), _average_note(grid))
 
 
-def _summary(rows: Sequence[Result], experiment: str, k: int) -> Table:
+def _summary(rows: Sequence[Result], experiment: str, k: int) -> PrintedTable:
     grid = _grid(rows)
     common = _averaged(grid)
     precision = make_grid(rows, grid.datasets, grid.methods, "average_precision")
@@ -70,7 +70,7 @@ def _summary(rows: Sequence[Result], experiment: str, k: int) -> Table:
             *notes,
         )
     name, title = f"{experiment}_k{k}", f"Averages, {_title(experiment, k)}"
-    return Table(name, title, "", grid.methods, tuple(columns), notes)
+    return PrintedTable(name, title, "", grid.methods, tuple(columns), notes)
 
 
 def _grid(rows: Sequence[Result]) -> Grid:
@@ -92,13 +92,13 @@ def _averaged(grid: Grid) -> Grid:
     return grid.only([name for name, is_complete in pairs if is_complete])
 
 
-def _outcomes(grid: Grid) -> Iterator[Column]:
+def _outcomes(grid: Grid) -> Iterator[PrintedColumn]:
     if OURS not in grid.methods:
         return
     others = [None if m == OURS else compare(grid, OURS, m) for m in grid.methods]
     for kind in ("wins", "ties", "losses"):
         counts = [None if outcome is None else len(getattr(outcome, kind)) for outcome in others]
-        yield Column(kind, tuple(Value(n) for n in counts), 0, has_difference=False)
+        yield PrintedColumn(kind, tuple(Value(n) for n in counts), 0, has_difference=False)
 
 
 def _title(experiment: str, k: int) -> str:
@@ -127,10 +127,6 @@ def _left_out(rows: Sequence[Result]) -> Iterator[str]:
         yield f"Left out: {', '.join(told)}: {reason}."
 
 
-def _column(heading: str, numbers: Floats, digits: int = 3) -> Column:
-    values = tuple(Value(_known(number)) for number in numbers)
-    return Column(heading, values, digits, has_difference=False)
-
-
-def _known(number: float) -> float | None:
-    return None if np.isnan(number) else float(number)
+def _column(heading: str, numbers: Floats, digits: int = 3) -> PrintedColumn:
+    values = tuple(Value(known(number)) for number in numbers)
+    return PrintedColumn(heading, values, digits, has_difference=False)

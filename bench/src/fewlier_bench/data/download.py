@@ -1,6 +1,6 @@
 """The collection's archives: download, checksum, and the tables in them.
 
-Nothing else in fewlier opens a connection.
+Nothing else in fewlier or its benchmark opens a connection.
 """
 
 import logging
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from types import ModuleType
 from typing import Any, TypeAlias, final
 
 from fewlier.errors import UserError
@@ -21,23 +20,24 @@ from fewlier_bench.data.catalogue import ARCHIVES, Variant
 OnProgress: TypeAlias = Callable[[float | None], None]
 """Takes the share of the bytes that have come, or None when their number is unknown."""
 
+FOLDER_VARIABLE = "FEWLIER_DATA"
 N_RETRIES = 3
 CHUNK_BYTES = 1 << 16
 # Files that an error names at most.
 N_NAMED = 12
 
 
-def import_pooch() -> ModuleType:
-    """Return the package that downloads, which not every installation has."""
+def cache_folder() -> Path:
+    """Return the folder that downloaded archives and tables are kept in."""
+    import pooch  # takes long to load
+
     try:
-        import pooch
-    except ImportError as error:
+        return Path(pooch.os_cache("fewlier")).expanduser()
+    except RuntimeError as error:  # a user without a home
         raise UserError(
-            "Downloading tables needs the package pooch, which is not installed. "
-            "Run: pip install ./bench"
+            f"Downloaded tables need a folder to be kept in, and there is none: {error}. Set HOME, "
+            f"or name a folder with the tables in ${FOLDER_VARIABLE}."
         ) from error
-    module: ModuleType = pooch
-    return module
 
 
 def fetch_archive(name: str, folder: Path, on_progress: OnProgress) -> Path:
@@ -45,8 +45,9 @@ def fetch_archive(name: str, folder: Path, on_progress: OnProgress) -> Path:
 
     A download that breaks off or has another checksum is tried again, and leaves no file behind.
     """
+    import pooch  # takes long to load
+
     archive, file = ARCHIVES[name], f"{name}.tar.gz"
-    pooch = import_pooch()
     keeper = pooch.create(
         path=folder,
         base_url="",

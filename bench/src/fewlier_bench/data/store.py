@@ -17,13 +17,12 @@ from fewlier.errors import UserError
 from fewlier_bench.data.arff import ArffTable
 from fewlier_bench.data.catalogue import Entry, Variant, find_entry, find_variant
 from fewlier_bench.data.download import (
+    FOLDER_VARIABLE,
     OnProgress,
+    cache_folder,
     fetch_archive,
-    import_pooch,
     read_archive,
 )
-
-FOLDER_VARIABLE = "FEWLIER_DATA"
 
 _log = logging.getLogger(__name__)
 
@@ -116,30 +115,21 @@ def _folders() -> list[Path]:
                 "Correct or unset it."
             )
     try:
-        folders.append(_cache() / "tables")
+        folders.append(cache_folder() / "tables")
     except UserError as error:  # nothing was ever downloaded
         _log.debug("there is no cache: %s", error)
     return folders
-
-
-def _cache() -> Path:
-    pooch = import_pooch()
-    try:
-        return Path(pooch.os_cache("fewlier")).expanduser()
-    except RuntimeError as error:  # of a user without a home
-        raise UserError(
-            f"Downloaded tables must have a folder to be kept in; got none: {error}. Set HOME, or "
-            f"give tables that you have by ${FOLDER_VARIABLE}."
-        ) from error
 
 
 def _download(variants: list[Variant], on_progress: OnProgress) -> None:
     archives = sorted({variant.archive for variant in variants})
     for i, name in enumerate(archives):
         _log.info("fetching the archive %s", name)
-        path = fetch_archive(name, _cache() / "archives", _part(on_progress, i, len(archives)))
+        path = fetch_archive(
+            name, cache_folder() / "archives", _part(on_progress, i, len(archives))
+        )
         for variant, table in read_archive(path, [v for v in variants if v.archive == name]):
-            _write(_cache() / "tables" / variant.file, table)
+            _write(cache_folder() / "tables" / variant.file, table)
 
 
 def _part(on_progress: OnProgress, i: int, n: int) -> OnProgress:

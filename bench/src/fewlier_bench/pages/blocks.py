@@ -16,8 +16,8 @@ def read_page(page: Path, names: Collection[str], example: str) -> str:
     """Read a page whose generated parts, each with an end, must be among the names."""
     if not page.is_file():
         raise UserError(
-            f"The page must be a Markdown file with generated parts; got {page}, which is no file. "
-            f"Name {example}, or a copy of it."
+            f"The page must be a Markdown file with generated parts; got {page}, which is not a "
+            f"file. Name {example}, or a copy of it."
         )
     text = page.read_text("utf-8")
     found = [block[2] for block in _BLOCK.finditer(text)]

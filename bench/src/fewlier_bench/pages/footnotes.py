@@ -1,14 +1,34 @@
-"""What is said below a table: why a cell is empty, and which tables an average is over."""
+"""What is said of results: how they were computed, why a cell is empty, what an average is over."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
+from fewlier_bench.pages.rendering import to_list
 from fewlier_bench.pages.statistics import Grid
 from fewlier_bench.runs.results import Result, latest
 
 _MOST_CELLS = 6  # named in one note
 _MOST_LETTERS = 200  # of a reason
+
+
+def describe_run(experiments: Mapping[str, Sequence[Result]]) -> str:
+    """Say what was computed when, where and with which versions."""
+    rows = list(chain.from_iterable(experiments.values()))
+    counts = ", ".join(f"{len(rows)} of `{name}`" for name, rows in experiments.items() if rows)
+    dates = sorted({row.date for row in rows})
+    cells = [row for group in experiments.values() for row in latest(group)]
+    failed = sum(row.has_failed for row in cells)
+    left_out = sum(bool(row.reason) for row in cells) - failed
+    also = f"; {left_out} cells left out by the rules" if left_out else ""
+    lines = [
+        f"Rows: {counts}; {failed or 'no'} cells failed{also}.",
+        f"Dates: {dates[0]}" + (f" to {dates[-1]}." if len(dates) > 1 else "."),
+        f"Machines: {_each(row.machine for row in rows)}.",
+        f"Versions: {_each(row.versions for row in rows)}.",
+    ]
+    return to_list(lines)
 
 
 def average_notes(
@@ -65,3 +85,7 @@ def _missing(grid: Grid, row: int, column: int) -> str:
 def _listed(names: Sequence[str]) -> str:
     rest = f" and {len(names) - _MOST_CELLS} more" if len(names) > _MOST_CELLS else ""
     return ", ".join(names[:_MOST_CELLS]) + rest
+
+
+def _each(values: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(filter(None, values)))

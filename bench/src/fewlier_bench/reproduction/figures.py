@@ -43,7 +43,6 @@ _STYLE: dict[Any, Any] = {
     "legend.fontsize": 7.5,
     "legend.frameon": False,
     "lines.linewidth": 1.2,
-    "savefig.dpi": 200,
     "svg.hashsalt": "fewlier",  # else the names inside an SVG file are drawn at random
 }
 Drawing = ParamSpec("Drawing")
@@ -61,11 +60,10 @@ def styled(draw: Callable[Drawing, Figure]) -> Callable[Drawing, Figure]:
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as NAME.svg and NAME.png."""
+    """Write a figure as NAME.svg."""
     folder.mkdir(parents=True, exist_ok=True)
     with rc_context(_STYLE):
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        figure.savefig(folder / f"{name}.png")
 
 
 @styled

@@ -1,47 +1,29 @@
-"""What the page says in sentences and lists: the run, the claims, what differs."""
+"""What the page says in sentences and lists: the claims, and what differs from the paper."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from fewlier_bench.pages.rendering import to_list
 from fewlier_bench.pages.statistics import compare
 from fewlier_bench.reproduction.claims import Claim
 from fewlier_bench.reproduction.experiments import EXTRA, KS, METHODS, SUPERVISED
 from fewlier_bench.reproduction.published import published_auc, published_average
 from fewlier_bench.reproduction.tables import setting_grid
-from fewlier_bench.runs.results import Result, latest
+from fewlier_bench.runs.results import Result
 
 LARGE = 0.03  # difference of averages that asks for an explanation
 CLOSE = 0.05  # difference of two mean AUCs that is not remarkable
 
 
-def tell_run(experiments: Mapping[str, Sequence[Result]]) -> str:
-    """Say what was computed when, where and with which versions."""
-    rows = list(chain.from_iterable(experiments.values()))
-    counts = ", ".join(f"{len(rows)} of `{name}`" for name, rows in experiments.items() if rows)
-    dates = sorted({row.date for row in rows})
-    cells = [row for group in experiments.values() for row in latest(group)]
-    failed = sum(row.has_failed for row in cells)
-    left_out = sum(bool(row.reason) for row in cells) - failed
-    also = f"; {left_out} cells left out by the rules" if left_out else ""
-    lines = [
-        f"Rows: {counts}; {failed or 'no'} cells failed{also}.",
-        f"Dates: {dates[0]}" + (f" to {dates[-1]}." if len(dates) > 1 else "."),
-        f"Machines: {_each(row.machine for row in rows)}.",
-        f"Versions: {_each(row.versions for row in rows)}.",
-    ]
-    return _list(lines)
-
-
-def tell_claims(claims: Iterable[Claim]) -> str:
+def list_claims(claims: Iterable[Claim]) -> str:
     """Return the claims as a Markdown table."""
     lines = ["| the paper's claim | here | figures |", "|---|---|---|"]
     lines += [f"| {c.text} | {c.verdict.value} | {c.figures} |" for c in claims]
     return "\n".join(lines) + "\n"
 
 
-def tell_large_differences(results: Sequence[Result]) -> str:
+def list_large_differences(results: Sequence[Result]) -> str:
     """List the methods whose average differs from the paper's by more than `LARGE`."""
     lines = []
     for k in KS:
@@ -50,10 +32,10 @@ def tell_large_differences(results: Sequence[Result]) -> str:
             paper = published_average(method, k, common.datasets)
             if paper is not None and abs(ours - paper) > LARGE:  # NaN is not
                 lines.append(f"k = {k}, {method}: {ours:.3f}, {ours - paper:+.3f} to the paper's")
-    return _list(lines or ["none"])
+    return to_list(lines or ["none"])
 
 
-def tell_agreement(results: Sequence[Result]) -> str:
+def describe_agreement(results: Sequence[Result]) -> str:
     """Say how far cells are from those that the paper prints, and how often bold type agrees."""
     lines = []
     for k in KS:
@@ -73,10 +55,10 @@ def tell_agreement(results: Sequence[Result]) -> str:
                 f"{sizes.mean():.3f} in size, {np.mean(sizes <= CLOSE):.0%} within {CLOSE}; bold "
                 f"type is the same in {same / len(sizes):.0%}"
             )
-    return _list(lines or ["no results"])
+    return to_list(lines or ["no results"])
 
 
-def tell_extra(results: Sequence[Result]) -> str:
+def describe_default_detector(results: Sequence[Result]) -> str:
     """Say how fewlier's default detector compares with Proposed."""
     lines = []
     for k in KS:
@@ -89,12 +71,4 @@ def tell_extra(results: Sequence[Result]) -> str:
                 f"{len(outcome.wins)} of {len(common.datasets)} tables, below on "
                 f"{len(outcome.losses)}"
             )
-    return _list(lines or ["no results"])
-
-
-def _each(values: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(filter(None, values)))
-
-
-def _list(lines: Iterable[str]) -> str:
-    return "".join(f"- {line}\n" for line in lines)
+    return to_list(lines or ["no results"])

@@ -1,12 +1,14 @@
 """The page of the reproduction: what is generated in it comes from a folder of results."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fewlier.errors import UserError
 from fewlier_bench.pages.blocks import EMPTY, fill, read_page, write_text
+from fewlier_bench.pages.footnotes import describe_run
+from fewlier_bench.pages.printed import PrintedTable
+from fewlier_bench.pages.rendering import to_csv, to_markdown
 from fewlier_bench.reproduction.claims import check_claims
 from fewlier_bench.reproduction.experiments import (
     DEDUPLICATED,
@@ -20,15 +22,12 @@ from fewlier_bench.reproduction.experiments import (
     TIMES,
 )
 from fewlier_bench.reproduction.remarks import (
-    tell_agreement,
-    tell_claims,
-    tell_extra,
-    tell_large_differences,
-    tell_run,
+    describe_agreement,
+    describe_default_detector,
+    list_claims,
+    list_large_differences,
 )
-from fewlier_bench.reproduction.rendering import to_csv, to_latex, to_markdown
 from fewlier_bench.reproduction.tables import (
-    Table,
     auc_table,
     averages_table,
     dataset_table,
@@ -71,7 +70,6 @@ def write_page(results: Path, page: Path) -> None:
     is written.
     """
     text = read_page(page, _NAMES, "docs/REPRODUCTION.md")
-    _require_matplotlib()
     store = Store(results)
     if not store.path(PAPER).is_file():
         raise UserError(
@@ -84,13 +82,12 @@ def write_page(results: Path, page: Path) -> None:
     tables, figures = list(make_tables(found)), make_figures(found)
     for table in tables:
         write_text(results / "tables" / f"{table.name}.csv", to_csv(table))
-        write_text(results / "tables" / f"{table.name}.tex", to_latex(table))
     for name, figure in figures.items():
         save(figure, page.parent / FIGURES, name)
     write_text(page, fill(text, make_blocks(found, tables, list(figures))))
 
 
-def make_tables(found: Results) -> Iterator[Table]:
+def make_tables(found: Results) -> Iterator[PrintedTable]:
     """Yield the tables that there are results for."""
     yield dataset_table()
     paper = found[PAPER]
@@ -122,24 +119,18 @@ def make_figures(found: Results) -> dict[str, "Figure"]:
     return figures
 
 
-def make_blocks(found: Results, tables: Sequence[Table], figures: Sequence[str]) -> dict[str, str]:
+def make_blocks(
+    found: Results, tables: Sequence[PrintedTable], figures: Sequence[str]
+) -> dict[str, str]:
     """Return what stands in the generated parts of the page, by their names."""
     blocks = dict.fromkeys(_NAMES, EMPTY)
     blocks |= {table.name: to_markdown(table) for table in tables}
     blocks |= {name: f"![{_CAPTIONS[name]}]({FIGURES.as_posix()}/{name}.svg)\n" for name in figures}
     if any(found.values()):
-        blocks["run"] = tell_run(found)
+        blocks["run"] = describe_run(found)
     if paper := found[PAPER]:
-        blocks["claims"] = tell_claims(check_claims(paper, found[LAMBDAS]))
-        blocks["agreement"] = tell_agreement(paper)
-        blocks["large_differences"] = tell_large_differences(paper)
-        blocks["default_detector"] = tell_extra(paper)
+        blocks["claims"] = list_claims(check_claims(paper, found[LAMBDAS]))
+        blocks["agreement"] = describe_agreement(paper)
+        blocks["large_differences"] = list_large_differences(paper)
+        blocks["default_detector"] = describe_default_detector(paper)
     return blocks
-
-
-def _require_matplotlib() -> None:
-    if find_spec("matplotlib") is None:
-        raise UserError(
-            "Drawing figures needs the package matplotlib, which is not installed. "
-            "Run: pip install 'fewlier[report]'"
-        )
