@@ -25,8 +25,7 @@ from fewlier.table.frame import Unread, all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
-from fewlier.table.waiting import waiting
-from fewlier.table.writing import Write
+from fewlier.table.writing import Write, put_by
 from fewlier.training.stack import OnEpoch, no_news
 
 ADDED = ("anomaly_score", "is_anomaly", "p_value", "reason")
@@ -185,7 +184,7 @@ def score_file(
         threshold, n_above = detector.threshold_, 0
         if fdr is not None:
             check_share("fdr", fdr)
-            again = stack.enter_context(waiting((batch, scores) for batch, _, scores in scored))
+            again = stack.enter_context(put_by((batch, scores) for batch, _, scores in scored))
             scored = ((batch, batch.table(schema), scores) for batch, scores in again)
             threshold = tally.threshold(fdr)
         for batch, table, scores in scored:

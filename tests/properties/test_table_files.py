@@ -79,7 +79,7 @@ def assert_rows_or_a_user_error(content):
             return
         assert tuple(rows.column_names) == file.columns
         assert rows.num_rows > 0
-        assert file.layout is None or set(rows.schema.types) == {pa.string()}
+        assert file.delimiter is None or set(rows.schema.types) == {pa.string()}
 
 
 MAGIC = [b"PAR1", b"\x1f\x8b\x08", b"BZh9", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"]

@@ -142,7 +142,7 @@ def test_columns_of_parquet_keep_their_types(given_as):
         }
     )
     with open_table(given_as(parquet(table))) as file:
-        assert file.layout is None
+        assert file.delimiter is None
         assert file.whole().rows.equals(table)
 
 
@@ -153,7 +153,7 @@ def test_the_share_that_is_read_is_known_of_files_and_not_of_csv_pipes(content, 
     path = given_as(content)
     with open_table(path) as file:
         list(file.batches())
-        is_pipe = path == "-" and file.layout is not None
+        is_pipe = path == "-" and file.delimiter is not None
         assert file.share_read() == (None if is_pipe else 1.0)
 
 
@@ -178,9 +178,9 @@ def test_batches_follow_each_other(tmp_path, monkeypatch):
 
 
 FOREIGN = {
-    "an empty file": (b"", "header and rows; got an empty file"),
-    "a mark alone": (b"\xef\xbb\xbf", "got an empty file"),
-    "empty lines": (b"\n\n\n", "got an empty file"),
+    "an empty file": (b"", "header and rows; the file is empty"),
+    "a mark alone": (b"\xef\xbb\xbf", "the file is empty"),
+    "empty lines": (b"\n\n\n", "the file is empty"),
     "a header alone": (b"a,b\n", "must have rows; got its header alone. Add rows"),
     "parquet without rows": (parquet({"a": pa.array([], pa.int8())}), "must have rows"),
     "parquet without columns": (parquet({}), "must have a column"),

@@ -37,7 +37,7 @@ def score(
     with open_table_and_model(table, model, "scoring", lost) as (file, detector, show):
         from fewlier.files import score_file
 
-        typed, delimiter = writes_parquet(output), file.layout.delimiter if file.layout else ","
+        typed, delimiter = writes_parquet(output), file.delimiter or ","
         with create_table(output, delimiter) as write:
             report = score_file(detector, file, write, typed=typed, fdr=fdr, on_batch=show)
     _warn(report)

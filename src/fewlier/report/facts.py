@@ -135,7 +135,7 @@ class _Kept:
 
     def explain(self, detector: AnomalyDetector, file: TableFile) -> Explanation:
         """Explain the kept rows."""
-        batch = Batch(file.name, self.rows, 0, file.layout)
+        batch = Batch(file.name, self.rows, 0, file.delimiter)
         table = batch.table(detector.model_.encoder.schema)
         return explain(detector.model_, table, detector.score_unit_)
 

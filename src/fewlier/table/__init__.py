@@ -1,7 +1,7 @@
 """Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
 
 Read in this order: cells, frame, dates, numbers, aspects, columns, labels, label_column, text,
-unpacking, reading, recognition, inference, encode, choice, waiting, writing, check.
+reading, recognition, inference, encode, choice, writing, check.
 """
 
 from fewlier.table.columns import CODINGS, Column, Kind, Schema

@@ -9,7 +9,7 @@ import numpy as np
 
 from fewlier.arrays import Codes
 from fewlier.errors import FormError, UserError
-from fewlier.table.cells import Cells, as_text, is_text, missing, number_text
+from fewlier.table.cells import Cells, is_text, missing, number_text
 from fewlier.table.columns import LEFT_OUT, Column, Kind, Schema
 from fewlier.table.frame import Table
 from fewlier.table.inference import IGNORE, IGNORED, find_columns
@@ -145,13 +145,13 @@ def check_table(
     is_normal = None if codes is None else codes != ANOMALY
     schema = find_columns(table, declared, is_normal, problems)
     checks = _check_columns(table, schema, problems, is_labelled=label is not None)
-    n_columns = len(schema.columns)
+    ids = table.select(schema.sources).ids() if schema.columns else np.arange(table.n_rows)
     return TableCheck(
         table.n_rows,
-        _n_repeated(table, schema.sources),
+        table.n_rows - len(np.unique(ids)),
         tuple(checks),
         found,
-        rough_seconds(table.n_rows, n_columns),
+        rough_seconds(table.n_rows, len(schema.columns)),
         tuple(_options(declared, checks, problems)),
         {n: error.forms for n, error in problems.items() if isinstance(error, FormError)},
         _too_few(table.n_rows, codes),
@@ -197,8 +197,8 @@ def _check_labels(label: LabelColumn, cells: Sequence[object]) -> tuple[LabelChe
     try:
         reader.add(cells)
         labels: Labels = reader.read()
-    except UserError as error:  # it may come before all cells were counted
-        return LabelCheck(label.name, label.counts(cells), {}, (), str(error)), None
+    except UserError as error:
+        return LabelCheck(label.name, reader.counts, {}, (), str(error)), None
     meanings = {word: int((labels.codes == code).sum()) for code, word in _MEANINGS.items()}
     remarks = (*labels.notes, *labels.doubts)
     return LabelCheck(label.name, reader.counts, meanings, remarks), labels.codes
@@ -296,12 +296,6 @@ def _odd_texts(values: Cells) -> list[str]:
     ]
     several = [texts for texts in spellings.values() if len(texts) > 1]
     return remarks + [f"{' and '.join(map(repr, texts[:3]))} may be the same" for texts in several]
-
-
-def _n_repeated(table: Table, names: Sequence[str]) -> int:
-    """Count the rows that repeat an earlier one in some columns."""
-    texts = [as_text(table.cells[name]) for name in names]
-    return table.n_rows - len(set(zip(*texts, strict=True))) if texts else 0
 
 
 def _options(

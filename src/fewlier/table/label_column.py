@@ -86,13 +86,6 @@ class LabelColumn:
                 f"{choices(self.name, columns)}"
             )
 
-    def counts(self, cells: Iterable[object]) -> dict[str, int]:
-        """Return how many rows have each value, the most frequent first; empty cells have none."""
-        reader = LabelReader(self)
-        for cell in cells:
-            reader.count(cell)
-        return reader.counts
-
     def read(self, cells: Iterable[object], *, is_complete: bool = True) -> Labels:
         """Return the labels of a whole column, such as ``frame["class"]``.
 
@@ -118,22 +111,22 @@ class LabelReader:
         self._rows: list[Ints] = []  # the place of each row's value, -1 where it has none
 
     def add(self, cells: Iterable[object]) -> None:
-        """Read further cells; a value that is neither 1 nor 0 needs some to be named."""
-        is_named, places = bool(self.column.named), []
-        for row, cell in enumerate(cells):
-            n_values = len(self._places)
-            places.append(self.count(cell))
-            if not is_named and places[-1] == n_values and _folded(cell) not in _TRUTH:
-                raise CellError(
-                    f"Label column {self.column.name!r} must hold 1 and 0, or true and false, or "
-                    f"nothing where the label is unknown; got {label_text(cell)!r}",
-                    row,
-                    "Say which values mean anomaly, anomaly=['VALUE'], or which mean normal, "
-                    "normal=['VALUE'].",
-                )
+        """Read further cells; values other than 1 and 0 need some to be named."""
+        places = [self._count(cell) for cell in cells]
         self._rows.append(np.array(places, dtype=np.int64))
+        unknown = {place for value, place in self._places.items() if value not in _TRUTH}
+        if unknown and not self.column.named:
+            row = next(row for row, place in enumerate(places) if place in unknown)
+            raise CellError(
+                f"Label column {self.column.name!r} must hold 1 and 0, or true and false, or "
+                "nothing where the label is unknown; got "
+                f"{next(iter(self._spellings[places[row]]))!r}",
+                row,
+                "Say which values mean anomaly, anomaly=['VALUE'], or which mean normal, "
+                "normal=['VALUE'].",
+            )
 
-    def count(self, cell: object) -> int:
+    def _count(self, cell: object) -> int:
         """Count a cell, and return the place of its value, -1 if it is empty."""
         text = label_text(cell)
         if text is None:

@@ -25,8 +25,7 @@ from fewlier.table.columns import Column, Kind, Schema
 from fewlier.table.dates import DateForm
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN
-from fewlier.table.text import Layout, not_utf8
-from fewlier.table.unpacking import Unpacked, first_bytes
+from fewlier.table.text import Unpacked, first_bytes, not_utf8, read_header
 
 _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 8 * 2**20
@@ -59,14 +58,14 @@ class Batch:
         All columns of the file.
     start : int
         Rows of the file before these.
-    layout : Layout or None
-        How the file is written as text; None for Parquet.
+    delimiter : str or None
+        What stands between the cells of a CSV file; None for Parquet.
     """
 
     file: str
     rows: pa.Table
     start: int
-    layout: Layout | None
+    delimiter: str | None
 
     def table(self, schema: Schema) -> Table:
         """Return the columns of a schema; errors count rows from the file's first."""
@@ -78,13 +77,13 @@ class Batch:
         """Return the columns that those of a schema are read from, as they stand in the file."""
         known = {column.source: column for column in schema.columns}
         found = {n: self.rows[n] for n in self.rows.column_names if n in known}
-        if self.layout is not None and self.layout.has_decimal_comma:
+        if self.delimiter == ";":  # then a comma may stand in numbers
             found |= {n: _pointed(texts) for n, texts in found.items() if _is_plain(known[n])}
         return pa.table(found)
 
     def typed(self, schema: Schema) -> pa.Table:
         """Return all columns: those of the schema with their types, others as in the file."""
-        if self.layout is None:
+        if self.delimiter is None:
             return self.rows
         columns = {name: self.rows[name] for name in self.rows.column_names}
         cells = self.table(schema).cells
@@ -127,7 +126,7 @@ class TableFile(ABC):
 
     name: str
     columns: tuple[str, ...]
-    layout: Layout | None
+    delimiter: str | None
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows in order; a file without any is an error."""
@@ -135,7 +134,7 @@ class TableFile(ABC):
         with naming(self.name):
             for rows in self.chunks():
                 if rows.num_rows:
-                    yield Batch(self.name, rows, start, self.layout)
+                    yield Batch(self.name, rows, start, self.delimiter)
                 start += rows.num_rows
             if not start:
                 raise _no_rows()
@@ -150,7 +149,7 @@ class TableFile(ABC):
     def whole(self) -> Batch:
         """Return all rows at once."""
         parts = [batch.rows for batch in self.batches()]
-        return Batch(self.name, pa.concat_tables(parts), 0, self.layout)
+        return Batch(self.name, pa.concat_tables(parts), 0, self.delimiter)
 
     @abstractmethod
     def chunks(self) -> Iterator[pa.Table]:
@@ -228,8 +227,7 @@ class _CsvFile(TableFile):
         is_plain = file.seekable() and file is not sys.stdin.buffer
         self._size = os.fstat(file.fileno()).st_size if is_plain else None
         self._text = Unpacked(head, file)
-        self.layout = Layout.of(self._text.head)
-        self.columns, self._delimiter = self.layout.names, self.layout.delimiter
+        self.delimiter, self.columns = read_header(self._text.head)
         check_names(list(self.columns), 0)
 
     def chunks(self) -> Iterator[pa.Table]:
@@ -239,7 +237,7 @@ class _CsvFile(TableFile):
                 # One thread, because only then are faulty rows numbered.
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(
-                    delimiter=self._delimiter,
+                    delimiter=self.delimiter,
                     newlines_in_values=True,
                     # In a single column an empty line is a missing cell.
                     ignore_empty_lines=len(self.columns) > 1,
@@ -289,7 +287,7 @@ def _csv_error(found: str) -> UserError:
 class _ParquetFile(TableFile):
     """Parquet; columns keep their types."""
 
-    layout = None
+    delimiter = None
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.name = name
@@ -329,7 +327,7 @@ def _sound(name: str, column: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
 class HeldTable(TableFile):
     """Rows in memory, read as those of a Parquet file."""
 
-    layout = None
+    delimiter = None
 
     def __init__(self, rows: pa.Table, name: str) -> None:
         self.name, self._rows = name, rows

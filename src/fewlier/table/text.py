@@ -1,57 +1,49 @@
-"""Tables written as text: how a CSV file is laid out."""
+"""The text of a CSV file: unpacked within bounds, and its header recognised."""
 
 import csv
 import io
-from dataclasses import dataclass
-from typing import final
+from typing import IO, Any, final
+
+import pyarrow as pa
 
 from fewlier.errors import UserError
 
 DELIMITERS = (",", ";", "\t", "|")
+MAX_HEADER_BYTES = 2**20
+"""The longest first line that is taken for a header."""
+MAX_GROWTH = 200
+"""Bytes that one compressed byte may become: text grows by 3 to 30 times, bombs a thousandfold."""
+# Growth is judged only once this much has been unpacked.
+_PEEK_BYTES = 16 * 2**20
+_CODECS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-@final
-@dataclass(frozen=True)
-class Layout:
-    """The delimiter of a CSV file, and the names in its header."""
-
-    delimiter: str
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, head: bytes) -> "Layout":
-        """Recognise a CSV file by its beginning: the delimiter that gives most columns."""
-        end = max(head.rfind(b"\n"), head.rfind(b"\r"))  # beyond it a character may be cut in two
-        try:
-            text = (head if end < 0 else head[:end]).decode("utf-8-sig")
-            headers = _headers(text)
-        except UnicodeDecodeError as error:
-            raise not_utf8(str(error)) from error
-        except csv.Error as error:
-            raise UserError(f"a table must begin with a header; got none: {error}.") from error
-        names = max(headers, key=len)
-        if not names:
-            raise UserError("a table must have a header and rows; got an empty file.")
-        return cls(DELIMITERS[headers.index(names)], tuple(names))
-
-    @property
-    def has_decimal_comma(self) -> bool:
-        """Whether commas may stand in numbers: between columns there are semicolons."""
-        return self.delimiter == ";"
+def read_header(head: bytes) -> tuple[str, tuple[str, ...]]:
+    """Return the delimiter of a CSV file, the one that gives most columns, and their names."""
+    end = max(head.rfind(b"\n"), head.rfind(b"\r"))  # beyond it a character may be cut in two
+    try:
+        text = (head if end < 0 else head[:end]).decode("utf-8-sig")
+        names = [_names(text, delimiter, strict=True) for delimiter in DELIMITERS]
+        if max(map(len, names)) <= 1:  # where quotes are wrong for all, they do not decide
+            names = [_names(text, delimiter, strict=False) for delimiter in DELIMITERS]
+    except UnicodeDecodeError as error:
+        raise not_utf8(str(error)) from error
+    except csv.Error as error:
+        raise UserError(f"a table must begin with a header; {error}.") from error
+    most = max(names, key=len)
+    if not most:
+        raise UserError("a table must have a header and rows; the file is empty.")
+    return DELIMITERS[names.index(most)], tuple(most)
 
 
-def _headers(text: str) -> list[list[str]]:
-    """Return the names that each delimiter gives; where quotes tell, only those they allow."""
-    found = []
-    for delimiter in DELIMITERS:
-        try:
-            reader = csv.reader(io.StringIO(text, ""), delimiter=delimiter, strict=True)
-            found.append(next(reader, []))
-        except csv.Error:
-            found.append([])
-    if max(map(len, found)) > 1:
-        return found
-    return [next(csv.reader(io.StringIO(text, ""), delimiter=d), []) for d in DELIMITERS]
+def _names(text: str, delimiter: str, *, strict: bool) -> list[str]:
+    """Return the cells of the first line; none if it is strictly read and not correctly quoted."""
+    try:
+        return next(csv.reader(io.StringIO(text, ""), delimiter=delimiter, strict=strict), [])
+    except csv.Error:
+        if strict:
+            return []
+        raise
 
 
 def not_utf8(found: str) -> UserError:
@@ -60,3 +52,75 @@ def not_utf8(found: str) -> UserError:
         f"text must be UTF-8; got other bytes: {found}. Save it as UTF-8; spreadsheets call it "
         "'CSV UTF-8'."
     )
+
+
+@final
+class Unpacked:
+    """An open file as text: `stream`, and its first bytes, `head`.
+
+    Parameters
+    ----------
+    head : bytes
+        The bytes that have been read from the file already.
+    file : binary file
+        The rest of it.
+    """
+
+    def __init__(self, head: bytes, file: IO[bytes]) -> None:
+        self._packed = Rejoined(head, file)
+        codec = next((name for magic, name in _CODECS.items() if head.startswith(magic)), None)
+        source: Any = self._packed
+        if codec:
+            source = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), codec)
+        start = first_bytes(source, _PEEK_BYTES if codec else MAX_HEADER_BYTES)
+        self.stream = Rejoined(start, source)
+        self._check_growth(len(start))
+        self.head = start[:MAX_HEADER_BYTES]
+        if len(start) >= MAX_HEADER_BYTES and not {10, 13} & set(self.head):
+            raise UserError(
+                f"a table must begin with a header of at most {MAX_HEADER_BYTES:,} bytes; got a "
+                "longer line. Check that it is a table."
+            )
+
+    def check(self) -> None:
+        """Refuse a file that has grown too much so far."""
+        self._check_growth(self.stream.n_bytes)
+
+    def _check_growth(self, n_bytes: int) -> None:
+        if n_bytes >= _PEEK_BYTES and n_bytes > MAX_GROWTH * self._packed.n_bytes:
+            raise UserError(
+                f"a compressed table may grow {MAX_GROWTH}-fold when it is unpacked; got "
+                f"{n_bytes:,} bytes from {self._packed.n_bytes:,}. If it is a table all the same, "
+                "unpack it first."
+            )
+
+
+@final
+class Rejoined(io.RawIOBase):
+    """A stream whose first bytes have been read already, from its beginning; it counts."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:  # noqa: ANN401 - Python's files or arrow's
+        self._head, self._rest = memoryview(head), rest
+        self.n_bytes = self.n_quotes = 0  # read so far
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a memory view
+        """Fill a buffer, or some of it."""
+        chunk = self._head[: len(buffer)].tobytes()
+        self._head = self._head[len(chunk) :]
+        chunk = chunk or self._rest.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        self.n_bytes += len(chunk)
+        self.n_quotes += chunk.count(b'"')
+        return len(chunk)
+
+
+def first_bytes(stream: Any, n: int) -> bytes:  # noqa: ANN401 - Python's files or arrow's
+    """Read up to n bytes; a pipe may give them in pieces."""
+    found = b""
+    while len(found) < n and (part := stream.read(n - len(found))):
+        found += part
+    return found

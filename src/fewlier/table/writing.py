@@ -1,12 +1,14 @@
-"""Data files out: CSV and Parquet, batch by batch, whole or not at all."""
+"""Data files out: CSV and Parquet, batch by batch, whole or not at all; and rows put by on disk."""
 
 import csv
 import gzip
 import io
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
@@ -14,13 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fewlier.arrays import Floats
 from fewlier.atomic import PathLike, replacing
 from fewlier.errors import UserError
 from fewlier.stopping import whole
-from fewlier.table.reading import is_standard
+from fewlier.table.reading import Batch, is_standard
 from fewlier.table.text import DELIMITERS
 
 Write: TypeAlias = Callable[[pa.Table], None]
+Scored: TypeAlias = tuple[Batch, Floats]
+"""Rows of a file, and their scores."""
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 _PARQUET_ENDINGS = (".parquet", ".pq")
@@ -162,3 +167,31 @@ def _parquet_writer(file: IO[bytes]) -> Iterator[Write]:
             writers[0].write_table(rows)
 
         yield write
+
+
+@contextmanager
+def put_by(batches: Iterable[Scored]) -> Iterator[Iterator[Scored]]:
+    """Read all batches, and yield them once more in their order; memory holds one at a time."""
+    with tempfile.TemporaryFile() as file:
+        writer, first = None, None
+        for batch, scores in batches:
+            # As one more column, the last; columns of Arrow may share a name.
+            rows = batch.rows.append_column("", pa.array(scores))
+            writer = writer or pa.ipc.new_stream(file, rows.schema)
+            first = first or replace(batch, rows=rows[:0])
+            writer.write_table(rows)
+        if writer is None or first is None:
+            yield iter(())
+            return
+        writer.close()
+        file.seek(0)
+        yield _take_out(pa.ipc.open_stream(file), first)
+
+
+def _take_out(reader: pa.ipc.RecordBatchStreamReader, first: Batch) -> Iterator[Scored]:
+    start = first.start
+    for part in reader:
+        *columns, scores = part.columns
+        rows = pa.Table.from_arrays(columns, schema=first.rows.schema.remove(len(columns)))
+        yield replace(first, rows=rows, start=start), scores.to_numpy().copy()
+        start += part.num_rows
