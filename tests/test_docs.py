@@ -51,6 +51,18 @@ def test_links_between_documents_lead_somewhere(path):
         assert (path.parent / target).exists(), target
 
 
+def anchors(path):
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_to_sections_lead_to_a_heading(path):
+    for target, section in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", path.read_text("utf-8")):
+        assert section in anchors(path.parent / target if target else path), section
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_modules_named_in_documents_exist(path):
     for name in re.findall(r"python -m ([a-z_.]+)", path.read_text("utf-8")):
