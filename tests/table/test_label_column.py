@@ -224,7 +224,10 @@ def test_a_column_of_countless_values_holds_no_labels():
 
 def test_values_are_counted_as_they_are_spelled_most_often():
     cells = ["Bad", "bad ", "bad", "ok", "", None, "1.0", 1]
-    assert PLAIN.counts(cells) == {"bad": 3, "1": 2, "ok": 1}
+    reader = LabelReader(PLAIN)
+    with pytest.raises(UserError, match="got 'Bad'"):
+        reader.add(cells)
+    assert reader.counts == {"bad": 3, "1": 2, "ok": 1}  # all cells, also after the wrong one
 
 
 VALUES = st.sampled_from(["", "NA", "ok", "OK ", "bad", "Bad", "worse", "odd thing", "7", "7.0"])
