@@ -51,7 +51,7 @@ def refused(fewlier, folder, tmp_path, monkeypatch):
     return run
 
 
-TABLES = {  # content, and what score, explain and evaluate say of it
+TABLES = {  # content, and what commands say of it
     "empty": (b"", "a table must have a header and rows; the file is empty"),
     "header alone": (b"amount,visits,city,fraud\n", "must have rows; got its header alone. Add"),
     "ragged": (TEXT.encode() + b"1,2\n", "must have 5 cells.*got 2 in row 80: '1,2'. Correct"),
@@ -85,17 +85,30 @@ TABLES = {  # content, and what score, explain and evaluate say of it
 }
 
 
-@pytest.mark.parametrize("command", ["score", "explain", "evaluate"])
 @pytest.mark.parametrize(("content", "message"), TABLES.values(), ids=TABLES)
-def test_a_bad_table_is_refused(content, message, command, model, refused, tmp_path):
-    options = {"score": ["-o", "out.csv"], "evaluate": ["--label", "fraud"]}.get(command, [])
+def test_a_bad_table_is_refused(content, message, model, refused, tmp_path):
     (tmp_path / "new.data").write_bytes(content)
-    found = refused(command, "new.data", "-m", model, *options)
+    found = refused("score", "new.data", "-m", model, "-o", "out.csv")
     assert found.startswith("new.data: ")
     assert re.search(message, found), found
-    assert refused(command, "-", "-m", model, *options, stdin=content) == found.replace(
-        "new.data", "standard input"
-    )
+
+
+@pytest.mark.parametrize("name", ["ragged", "a column is missing", "infinity"])
+@pytest.mark.parametrize("command", ["score", "explain", "evaluate", "update"])
+def test_every_command_says_the_same_of_a_bad_table(name, command, model, refused, tmp_path):
+    content, message = TABLES[name]
+    before, after = {
+        "score": (["-m", model], ["-o", "out.csv"]),
+        "explain": (["-m", model], []),
+        "evaluate": (["-m", model], ["--label", "fraud"]),
+        "update": ([model], ["--label", "fraud"]),
+    }[command]
+    (tmp_path / "new.data").write_bytes(content)
+    found = refused(command, *before, "new.data", *after)
+    assert found.startswith("new.data: ")
+    assert re.search(message, found), found
+    from_pipe = refused(command, *before, "-", *after, stdin=content)
+    assert from_pipe == found.replace("new.data", "standard input")
 
 
 @pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
@@ -257,14 +270,6 @@ def test_update_refuses_bad_options(options, message, model, refused, tmp_path):
     (tmp_path / "new.csv").write_text(TEXT)
     (tmp_path / "folder").mkdir()
     assert re.search(message, refused("update", model, "new.csv", *options.split()))
-
-
-@pytest.mark.parametrize(("content", "message"), TABLES.values(), ids=TABLES)
-def test_update_refuses_a_bad_table(content, message, model, refused, tmp_path):
-    (tmp_path / "new.data").write_bytes(content)
-    found = refused("update", model, "new.data", "--label", "fraud")
-    assert found.startswith("new.data: ")
-    assert re.search(message, found), found
 
 
 @pytest.mark.parametrize("output", [[], ["-o", "other.fewlier"]])
