@@ -11,10 +11,13 @@ import pytest
 from factories import payments
 from processes import assert_gone, start, stop
 
-N_MOMENTS = 20
+N_MOMENTS = 8
 EARLIEST, LATEST = 0.001, 2.0  # seconds after the program has begun
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux when to send a signal")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="asks Linux when to send a signal"),
+]
 
 # None comes to its end before the last moment, but for those that have nothing to do.
 COMMANDS = {
@@ -32,13 +35,17 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def inputs(model_bytes):
-    """Return the files that the commands read."""
+    """Return a function that writes the files that the commands read."""
+    contents = {
+        "model.fewlier": model_bytes,
+        "rows.csv": payments().to_csv(index=False).encode(),
+        "many.csv": payments(20_000).to_csv(index=False).encode(),
+    }
 
     def write(folder):
         folder.mkdir()
-        (folder / "model.fewlier").write_bytes(model_bytes)
-        (folder / "rows.csv").write_text(payments().to_csv(index=False))
-        (folder / "many.csv").write_text(payments(20_000).to_csv(index=False))
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
         return folder
 
     return write
@@ -66,18 +73,18 @@ def check(words, folder, moment, number):
     assert (files(folder), (folder / "model.fewlier").read_bytes()) == before, told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_may_be_stopped_at_any_moment(command, inputs, tmp_path):
     rng = random.Random(command)
     # The same in every run, and as many in the first hundredth of a second as in the next tenth.
-    moments = [EARLIEST * (LATEST / EARLIEST) ** rng.random() for _ in range(N_MOMENTS)]
+    shares = [(i + rng.random()) / N_MOMENTS for i in range(N_MOMENTS)]
+    moments = [EARLIEST * (LATEST / EARLIEST) ** share for share in shares]
 
     def one(i):
         number = (signal.SIGINT, signal.SIGTERM)[i % 2]
         check(COMMANDS[command], inputs(tmp_path / str(i)), moments[i], number)
 
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(2) as pool:
         list(pool.map(one, range(N_MOMENTS)))
 
 

@@ -48,8 +48,8 @@ def ended(process, number):
     return process.returncode, out, err.decode()
 
 
-@each_stop
-def test_a_stopped_fit_says_so_and_leaves_what_was_there(number, code, tmp_path, folder):
+@pytest.mark.slow
+def test_a_stopped_fit_says_so_and_leaves_what_was_there(tmp_path, folder):
     (tmp_path / "train.csv").write_bytes(TEXT)
     (tmp_path / "old.fewlier").write_bytes(b"old")
     before = folder()
@@ -58,18 +58,15 @@ def test_a_stopped_fit_says_so_and_leaves_what_was_there(number, code, tmp_path,
         *("-o", tmp_path / "old.fewlier", "--max-epochs", 100_000),
     )
     line_with(b"fitting:", process)
-    returned, out, err = ended(process, number)
-    assert returned == code
-    assert out == b""
+    returned, out, err = ended(process, signal.SIGINT)
+    assert (returned, out) == (130, b"")
     assert "Traceback" not in err
     assert "no model was written" in err.splitlines()[-1]
     assert folder() == before
 
 
-@each_stop
-def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(
-    number, code, model, tmp_path, folder
-):
+@pytest.mark.slow
+def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(model, tmp_path, folder):
     (tmp_path / "more.csv").write_bytes(TEXT)
     before = folder()
     # Epochs without end, of which each is told.
@@ -80,8 +77,8 @@ def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(
         "update", model, tmp_path / "more.csv", "--label", "fraud", driver=endless + DRIVER
     )
     line_with(b"updating:", process)
-    returned, out, err = ended(process, number)
-    assert (returned, out) == (code, b"")
+    returned, out, err = ended(process, signal.SIGTERM)
+    assert (returned, out) == (143, b"")
     assert "Traceback" not in err
     assert "the model is as before" in err.splitlines()[-1]
     assert folder() == before
@@ -97,21 +94,21 @@ def reading(command, model, output):
     return process
 
 
-@each_stop
-def test_a_stopped_score_says_so_and_leaves_what_was_there(number, code, model, tmp_path, folder):
+@pytest.mark.slow
+def test_a_stopped_score_says_so_and_leaves_what_was_there(model, tmp_path, folder):
     (tmp_path / "out.csv").write_bytes(b"old")
     before = folder()
     process = reading("score", model, tmp_path / "out.csv")
     line_with(b"scoring:", process)
     assert any(path.name.endswith(".tmp") for path in tmp_path.iterdir())
-    returned, out, err = ended(process, number)
-    assert returned == code
-    assert out == b""
+    returned, out, err = ended(process, signal.SIGTERM)
+    assert (returned, out) == (143, b"")
     assert "Traceback" not in err
     assert "no output was written" in err.splitlines()[-1]
     assert folder() == before
 
 
+@pytest.mark.slow
 def test_a_stopped_report_says_so_and_leaves_what_was_there(model, tmp_path, folder):
     (tmp_path / "old.html").write_bytes(b"old")
     before = folder()
@@ -124,6 +121,7 @@ def test_a_stopped_report_says_so_and_leaves_what_was_there(model, tmp_path, fol
     assert folder() == before
 
 
+@pytest.mark.slow
 @each_stop
 def test_a_command_that_is_stopped_while_it_waits_for_input_ends_quietly(number, code, tmp_path):
     waiting = "import sys\nsys.stderr.write('ready\\n')\n" + DRIVER
@@ -146,9 +144,10 @@ def waits_for_input(process):
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(model, tmp_path):
     table = tmp_path / "new.csv"
-    payments(20_000, seed=1)[FEATURES].to_csv(table, index=False)
+    payments(5_000, seed=1)[FEATURES].to_csv(table, index=False)
     with subprocess.Popen(
         [COMMAND, "score", table, "-m", model], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -164,6 +163,7 @@ def limited():
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["score", "fit", "update"])
 def test_a_full_disk_is_told_and_leaves_what_was_there(command, model, tmp_path, folder):
     (tmp_path / "in.csv").write_bytes(TEXT)
@@ -183,6 +183,7 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(command, model, tmp_path,
     assert folder() == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's full device")
 @pytest.mark.parametrize(
     ("arguments", "message"),

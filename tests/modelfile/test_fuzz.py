@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 FUZZER = Path(__file__).parents[1] / "fuzz" / "fuzz_model_file.py"
-N_RUNS = 2000
+N_RUNS = 500
 
 
 @pytest.mark.slow
