@@ -16,12 +16,12 @@ from fewlier_bench.comparison.collection import collection_name, find_tables
 from fewlier_bench.comparison.comparison_page import write_comparison_page
 from fewlier_bench.comparison.comparison_tables import detail_tables, summary_tables
 from fewlier_bench.comparison.peer_jobs import make_jobs, make_scope, measure_peer
-from fewlier_bench.data.few_labels import draw_clean, make_split
+from fewlier_bench.data.few_labels import draw_clean, make_few_label_split
 from fewlier_bench.methods.peers import PEERS, Peer, score_with
 from fewlier_bench.pages.rendering import to_markdown
 from fewlier_bench.runs.execution import execute, rows_of
 from fewlier_bench.runs.results import Store
-from fewlier_bench.runs.stacks import fit_splits
+from fewlier_bench.runs.stacks import SplitStack, given_rows
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "ACCURACY.md"
@@ -150,7 +150,7 @@ def test_peers_are_fitted_on_the_rows_given_and_unlabelled_ones_count_as_normal(
     X, y = table.load()
     assert any(row.auc is not None for row in rows.values())
     for (_, method, k, number), row in rows.items():
-        split = make_split(experiment, X, y, k, number)
+        split = make_few_label_split(experiment, X, y, k, number)
         if isinstance(split, str):
             assert row.reason == f"left out: {split}"
             continue
@@ -171,7 +171,8 @@ def test_every_split_of_a_stack_is_the_detector_on_its_rows(method, folder, tmp_
     settings = peer_jobs.DETECTORS[method] | {"device": "cpu"}
     for (_, _, k, number), row in rows.items():
         split = draw_clean(y, 2 * k, number)
-        (model,) = fit_splits(Table.of(X), settings, [split])
+        stack = SplitStack.of_table(Table.of(X), settings)
+        ((model, _),) = stack.fit([given_rows(split)])
         scores = model.score(model.encode(Table.of(X[split.test])))
         assert row.auc == pytest.approx(roc_auc_score(y[split.test], scores), abs=1e-6)
         assert row.seconds > 0
@@ -185,26 +186,27 @@ def test_splits_whose_rows_have_other_levels_are_fitted_too():
     stars[280:290] = np.arange(10, 20)  # each in one anomaly, which few splits give
     table = Table.of(np.column_stack([stars, rng.normal(size=300)]))
     y = np.repeat([0, 1], [280, 20]).astype(np.int8)
-    splits = [draw_clean(y, 6, number) for number in range(4)]
+    splits = [draw_clean(y, 6, number) for number in range(3)]
     settings = peer_jobs.DETECTORS["fewlier"] | {"device": "cpu"}
-    together = fit_splits(table, settings, splits)
-    assert len({model.encoder.schema for model in together}) > 1
-    for model, split in zip(together, splits, strict=True):
-        (alone,) = fit_splits(table, settings, [split])
-        test = table.take(split.test)
-        expected = alone.score(alone.encode(test))
-        np.testing.assert_allclose(model.score(model.encode(test)), expected, rtol=1e-4, atol=1e-4)
+    stack = SplitStack.of_table(table, settings)
+    together = stack.fit([given_rows(split) for split in splits])
+    assert len({model.encoder.schema for model, _ in together}) > 1
+    for (model, _), split in zip(together, splits, strict=True):
+        ((alone, _),) = stack.fit([given_rows(split)])
+        expected = stack.score(alone, split.test)
+        found = stack.score(model, split.test)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.usefixtures("tiny")
 def test_detectors_know_which_rows_have_no_label(folder, tmp_path, monkeypatch):
     given = []
 
-    def fit(table, parameters, splits):
-        given.extend(splits)
-        return fit_splits(table, parameters, splits)
+    def note(split):
+        given.append(split)
+        return given_rows(split)
 
-    monkeypatch.setattr(peer_jobs, "fit_splits", fit)
+    monkeypatch.setattr(peer_jobs, "given_rows", note)
     choice = {"methods": ["fewlier"], "anomalies": [3], "most_draws": 1}
     run(Store(tmp_path), folder, "contaminated", ["many"], **choice)
     (split,) = given

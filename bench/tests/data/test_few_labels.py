@@ -16,8 +16,8 @@ from fewlier_bench.data.few_labels import (
     cut,
     draw_clean,
     draw_pool,
-    drawn,
-    make_split,
+    make_few_label_split,
+    shuffle_rows,
 )
 
 KS = (0, 1, 3, 5, 10, 25)
@@ -57,7 +57,9 @@ def test_the_seed_of_a_split_is_stated():
     rng = np.random.default_rng(1003)
     normals = rng.permutation(np.flatnonzero(y == 0))
     anomalies = rng.permutation(np.flatnonzero(y == 1))
-    for found, expected in zip(drawn(y, 3), (normals[:360], normals[360:], anomalies), strict=True):
+    for found, expected in zip(
+        shuffle_rows(y, 3), (normals[:360], normals[360:], anomalies), strict=True
+    ):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -73,7 +75,7 @@ def test_a_cell_is_run_where_three_anomalies_are_left_to_test(n_anomalies, is_ru
 @pytest.mark.parametrize("n_anomalies", [60, 400])
 def test_a_contaminated_pool_has_the_stated_share_of_hidden_anomalies(k, n_anomalies):
     y = labels(n_normals=1000, n_anomalies=n_anomalies)
-    split = make_split("contaminated", np.empty((len(y), 1)), y, k, 4)
+    split = make_few_label_split("contaminated", np.empty((len(y), 1)), y, k, 4)
     pool = split.given[split.labels != 1]
     assert y[pool].mean() == pytest.approx(HIDDEN, abs=1 / len(pool))
     assert y[split.given[split.labels == 1]].all()
@@ -103,7 +105,7 @@ def test_no_kind_of_anomaly_is_both_labelled_and_tested():
     X, y, kinds = kinds_of_anomalies()
     labelled_kinds = set()
     for split in range(2 * N_CLUSTERS):
-        found = make_split("unseen", X, y, 3, split)
+        found = make_few_label_split("unseen", X, y, 3, split)
         labelled = found.given[found.labels == 1]
         assert len(labelled) == 6
         (known,) = set(kinds[labelled])
@@ -117,13 +119,13 @@ def test_no_kind_of_anomaly_is_both_labelled_and_tested():
 
 def test_clusters_that_are_too_small_to_label_are_left_out_with_a_reason():
     X, y, _ = kinds_of_anomalies(sizes=(5, 20, 20))
-    found = [make_split("unseen", X, y, 3, split) for split in range(3)]
+    found = [make_few_label_split("unseen", X, y, 3, split) for split in range(3)]
     assert sum(split == TOO_SMALL for split in found) == 1
     X, y, _ = kinds_of_anomalies(sizes=(20, 1, 1))
-    found = [make_split("unseen", X, y, 3, split) for split in range(3)]
+    found = [make_few_label_split("unseen", X, y, 3, split) for split in range(3)]
     assert sorted(found) == sorted([TOO_FEW, TOO_SMALL, TOO_SMALL])
     X[y == 1] = 5.0  # one kind only
-    assert make_split("unseen", X, y, 3, 0) == TOO_SMALL
+    assert make_few_label_split("unseen", X, y, 3, 0) == TOO_SMALL
 
 
 def test_large_tables_are_cut_by_a_stated_seed():

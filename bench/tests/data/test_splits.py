@@ -10,7 +10,7 @@ from fewlier_bench.data import (
     PAPER,
     THREE_VALIDATION_ANOMALIES,
     list_datasets,
-    make_split,
+    make_paper_split,
     scale_columns,
 )
 
@@ -29,7 +29,7 @@ protocols = st.sampled_from([PAPER, THREE_VALIDATION_ANOMALIES])
 
 def splits(y, number, protocol):
     possible = protocol.n_labelled_of(int(y.sum()))
-    return {k: make_split(y, number, k, protocol) for k in possible}
+    return {k: make_paper_split(y, number, k, protocol) for k in possible}
 
 
 def parts(split):
@@ -70,8 +70,8 @@ def test_splits_are_nested_in_k_and_share_normals_and_test_rows(y, number, proto
 @given(tables(), numbers)
 def test_the_variant_differs_in_validation_anomalies_alone(y, number):
     for k in PAPER.n_labelled_of(int(y.sum())):
-        paper = make_split(y, number, k)
-        variant = make_split(y, number, k, THREE_VALIDATION_ANOMALIES)
+        paper = make_paper_split(y, number, k)
+        variant = make_paper_split(y, number, k, THREE_VALIDATION_ANOMALIES)
         assert np.array_equal(paper.training, variant.training)
         assert np.array_equal(paper.test, variant.test)
 
@@ -79,7 +79,7 @@ def test_the_variant_differs_in_validation_anomalies_alone(y, number):
 @given(tables())
 def test_splits_are_reproducible_and_differ_by_number_and_seed(y):
     def drawn(number, protocol=PAPER):
-        return tuple(make_split(y, number, 1, protocol).training.tolist())
+        return tuple(make_paper_split(y, number, 1, protocol).training.tolist())
 
     assert drawn(3) == drawn(3)
     assert len({drawn(number) for number in range(10)}) == 10
@@ -88,7 +88,7 @@ def test_splits_are_reproducible_and_differ_by_number_and_seed(y):
 
 def test_splits_stay_the_same_over_versions():
     y = (np.arange(30) % 3 == 0).astype(np.int8)
-    training, validation, test = parts(make_split(y, 0, 1))
+    training, validation, test = parts(make_paper_split(y, 0, 1))
     assert training.tolist() == [7, 29, 10, 4, 20, 25, 5, 17, 16, 13, 1, 19, 11, 8, 28, 26, 6]
     assert validation.tolist() == [22, 14, 15]
     assert test.tolist() == [2, 23, 3, 0, 24, 27]
@@ -116,14 +116,14 @@ def test_five_labels_leave_out_the_tables_that_the_paper_leaves_out():
 def test_a_split_that_cannot_be_is_an_error(n_normals, n_anomalies, number, k, message):
     y = np.repeat([0, 1], [n_normals, n_anomalies])
     with pytest.raises(UserError, match=message):
-        make_split(y, number, k)
+        make_paper_split(y, number, k)
 
 
 def test_other_labels_and_too_few_anomalies_for_the_variant_are_errors():
     with pytest.raises(UserError, match="y must be 0 or 1"):
-        make_split(np.array([0, 1, -1]), 0, 1)
+        make_paper_split(np.array([0, 1, -1]), 0, 1)
     with pytest.raises(UserError, match="3 validation anomalies must have as many to spare"):
-        make_split(np.repeat([0, 1], [50, 5]), 0, 1, THREE_VALIDATION_ANOMALIES)
+        make_paper_split(np.repeat([0, 1], [50, 5]), 0, 1, THREE_VALIDATION_ANOMALIES)
 
 
 def test_columns_are_scaled_to_0_and_1_and_constant_ones_to_0():

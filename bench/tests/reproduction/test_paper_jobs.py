@@ -7,20 +7,25 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier import AnomalyDetector, FewlierWarning, UserError
-from fewlier_bench.data import THREE_VALIDATION_ANOMALIES, load_dataset, make_split, scale_columns
+from fewlier_bench.data import (
+    THREE_VALIDATION_ANOMALIES,
+    load_dataset,
+    make_paper_split,
+    scale_columns,
+)
 from fewlier_bench.methods.baselines import fit_baseline
-from fewlier_bench.reproduction import detector_jobs
 from fewlier_bench.reproduction.baseline_jobs import measure_baseline
 from fewlier_bench.reproduction.detector_jobs import measure_stack
 from fewlier_bench.reproduction.experiments import METHODS
 from fewlier_bench.reproduction.paper_jobs import (
     QUICK_TABLES,
-    Scope,
+    PaperScope,
     find_sources,
     make_jobs,
     make_scope,
 )
 from fewlier_bench.reproduction.protocol import PAPER_PROTOCOL
+from fewlier_bench.runs import stacks
 from fewlier_bench.runs.execution import execute
 from fewlier_bench.runs.measuring import Source
 from fewlier_bench.runs.results import Cell, Store
@@ -51,7 +56,8 @@ def cells(dataset, *methods, k=(1, 3), splits=(0, 1), experiment="paper"):
 def rows_of(dataset, cell, protocol=SMALL):
     """Return training, validation and test rows of a cell, as a user would make them."""
     table = load_dataset(dataset)
-    X, split = scale_columns(table.X), make_split(table.y, cell.split, cell.k, protocol.splits)
+    X = scale_columns(table.X)
+    split = make_paper_split(table.y, cell.split, cell.k, protocol.splits)
     return [(X[part], table.y[part]) for part in (split.training, split.validation, split.test)]
 
 
@@ -118,7 +124,7 @@ def test_the_default_detector_is_given_training_and_validation_rows_without_sayi
         tiny = {"hidden": (8,), "lambdas": (0, 10), "n_masks": 2, "n_orderings": 2}
         return AnomalyDetector(**{**tiny, "max_epochs": 10} | settings)
 
-    monkeypatch.setattr(detector_jobs, "AnomalyDetector", small)
+    monkeypatch.setattr(stacks, "AnomalyDetector", small)
     asked = cells("Stamps", "fewlier", k=(3,))
     for cell, row in measure_stack(Source.find("Stamps"), SMALL, "fewlier", "cpu", asked):
         (training, labels), (validation, more), (test, y) = rows_of("Stamps", cell)
@@ -156,7 +162,7 @@ def test_what_is_computed_together_does_not_matter():
 
 
 def test_a_member_that_diverges_is_a_reason(monkeypatch):
-    fit = detector_jobs.fit_each_lambda
+    fit = stacks.fit_each_lambda
     lost = 10.0
 
     def without(plans, recipe):
@@ -165,7 +171,7 @@ def test_a_member_that_diverges_is_a_reason(monkeypatch):
             del models[lost]
         return found
 
-    monkeypatch.setattr(detector_jobs, "fit_each_lambda", without)
+    monkeypatch.setattr(stacks, "fit_each_lambda", without)
     asked = cells("Parkinson", "lambda=10", "lambda=0", k=(1,), splits=(0,))
     found = dict(measure_stack(Source.find("Parkinson"), SMALL, "Proposed", "cpu", asked))
     assert found[asked[0]].reason == "its likelihoods ceased to be finite"
@@ -252,7 +258,7 @@ def test_three_anomalies_validate_whatever_k_is(tmp_path):
     table = load_dataset("Stamps")
     X = scale_columns(table.X)
     for row in rows:
-        split = make_split(table.y, 0, row.k, THREE_VALIDATION_ANOMALIES)
+        split = make_paper_split(table.y, 0, row.k, THREE_VALIDATION_ANOMALIES)
         assert table.y[split.validation].sum() == 3
         detector = AnomalyDetector(**SMALL.proposed() | {"lambdas": (0.0,)}, random_state=0)
         with warnings.catch_warnings():
@@ -298,6 +304,6 @@ def _essence(row):
 
 def test_a_scope_is_the_whole_experiment_unless_told_otherwise():
     scope = make_scope("paper")
-    assert isinstance(scope, Scope)
+    assert isinstance(scope, PaperScope)
     assert scope.protocol == PAPER_PROTOCOL
     assert scope.design.methods == (*METHODS, "fewlier")

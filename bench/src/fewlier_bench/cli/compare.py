@@ -13,7 +13,7 @@ from fewlier_bench.cli.options import (
     Tables,
     Workers,
     refuse_options_of_a_run,
-    tell_of_failures,
+    report_failures,
 )
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
         typer.echo(json.dumps([vars(row) for row in rows]))
     else:
         _print(rows, experiment)
-    tell_of_failures(rows)
+    report_failures(rows)
 
 
 def _print(rows: "list[Result]", experiment: str) -> None:

@@ -37,7 +37,7 @@ def refuse_options_of_a_run(context: typer.Context) -> None:
         )
 
 
-def tell_of_failures(rows: "Sequence[Result]") -> None:
+def report_failures(rows: "Sequence[Result]") -> None:
     """Say how many rows of a run are failures, and what the first one is."""
     failed = [row for row in rows if row.has_failed]
     if failed:

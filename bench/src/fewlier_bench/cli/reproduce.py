@@ -18,11 +18,11 @@ from fewlier_bench.cli.options import (
     Tables,
     Workers,
     refuse_options_of_a_run,
-    tell_of_failures,
+    report_failures,
 )
 
 if TYPE_CHECKING:
-    from fewlier_bench.reproduction.paper_jobs import Scope
+    from fewlier_bench.reproduction.paper_jobs import PaperScope
     from fewlier_bench.runs.measuring import Source
     from fewlier_bench.runs.results import Result, Store
 
@@ -110,7 +110,7 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         device=device,
     )
     sources = find_sources(experiment, read_names(tables or []) or (QUICK_TABLES if quick else []))
-    _tell_what_is_left_out(scope, sources)
+    _report_left_out(scope, sources)
     with ExitStack() as stack:
         if quick and results is None:  # never among the rows of the full run
             with whole():
@@ -122,7 +122,7 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         typer.echo(json.dumps([vars(row) for row in rows]))
     else:
         _print(rows, () if times else scope.design.anomalies)
-    tell_of_failures(rows)
+    report_failures(rows)
 
 
 def _print(rows: "Sequence[Result]", ks: Sequence[int]) -> None:
@@ -163,7 +163,7 @@ def _experiment(
 
 
 def _run(
-    scope: "Scope", sources: Sequence["Source"], store: "Store", workers: int, retry: bool
+    scope: "PaperScope", sources: Sequence["Source"], store: "Store", workers: int, retry: bool
 ) -> list["Result"]:
     """Compute what is missing, and return the rows of all cells that were asked for."""
     from fewlier_bench.reproduction.paper_jobs import make_jobs
@@ -175,7 +175,7 @@ def _run(
     return rows_of(scope.experiment, jobs, store)
 
 
-def _tell_what_is_left_out(scope: "Scope", sources: Sequence["Source"]) -> None:
+def _report_left_out(scope: "PaperScope", sources: Sequence["Source"]) -> None:
     for k in scope.design.anomalies:
         names = [source.name for source in sources if k not in scope.anomalies_of(source)]
         if names:

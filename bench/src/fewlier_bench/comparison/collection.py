@@ -34,7 +34,6 @@ class LabelledTable:
         """Return its values, as the file has them, and labels, of at most `MAX_ROWS` rows."""
         if self.path is not None:
             return cut(*_read(self.path))
-        # Not the function of another package that bandit takes it for; and nothing is downloaded.
         table = load_dataset(self.name, download=False)
         return cut(table.X, table.y)
 

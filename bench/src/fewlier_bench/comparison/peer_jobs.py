@@ -7,27 +7,25 @@ from functools import partial
 from typing import Any, Final, final
 
 import numpy as np
-import torch
 
 from fewlier.errors import UserError
-from fewlier.settings import available_device
 from fewlier.table import Table
 from fewlier.table.labels import ANOMALY
 from fewlier_bench.comparison.collection import LabelledTable
 from fewlier_bench.data.few_labels import (
     N_DRAWS,
+    FewLabelSplit,
     Floats,
     Labels,
-    Split,
     draw_of,
-    make_split,
+    make_few_label_split,
     n_splits,
 )
 from fewlier_bench.methods.peers import PEERS, require, score_with
 from fewlier_bench.runs.jobs import Job, Measurement, describe_machine
-from fewlier_bench.runs.measuring import measured
+from fewlier_bench.runs.measuring import add_accuracy
 from fewlier_bench.runs.results import LEFT_OUT, Cell
-from fewlier_bench.runs.stacks import fit_splits
+from fewlier_bench.runs.stacks import SplitStack, given_rows
 
 OURS: Final = "fewlier"
 DETECTORS: dict[str, dict[str, Any]] = {OURS: {}, "fewlier best": {"selection": "best"}}
@@ -36,7 +34,7 @@ METHODS = (*DETECTORS, *PEERS)
 
 @final
 @dataclass(frozen=True)
-class Scope:
+class PeerScope:
     """What of an experiment is to be run, and where detectors train; `make_scope` checks it."""
 
     experiment: str
@@ -61,7 +59,7 @@ def make_scope(
     anomalies: Sequence[int] = (),
     most_draws: int | None = None,
     device: str = "auto",
-) -> Scope:
+) -> PeerScope:
     """Take some methods, numbers of anomalies and draws of an experiment, or all."""
     draws = N_DRAWS[experiment]
     for what, given, known in (
@@ -77,7 +75,7 @@ def make_scope(
                 )
     chosen = tuple(methods) or METHODS
     require(chosen)
-    return Scope(
+    return PeerScope(
         experiment,
         chosen,
         tuple(anomalies) or tuple(draws),
@@ -86,7 +84,7 @@ def make_scope(
     )
 
 
-def make_jobs(scope: Scope, tables: Sequence[LabelledTable]) -> list[Job]:
+def make_jobs(scope: PeerScope, tables: Sequence[LabelledTable]) -> list[Job]:
     """Return the jobs that fill the cells."""
     jobs = (
         job
@@ -98,7 +96,7 @@ def make_jobs(scope: Scope, tables: Sequence[LabelledTable]) -> list[Job]:
     return list(jobs)
 
 
-def _jobs(scope: Scope, table: LabelledTable, cells: Sequence[Cell]) -> Iterator[Job]:
+def _jobs(scope: PeerScope, table: LabelledTable, cells: Sequence[Cell]) -> Iterator[Job]:
     """Yield the jobs of one method and k: a detector's splits train as one stack."""
     if not cells:
         return
@@ -116,23 +114,20 @@ def _jobs(scope: Scope, table: LabelledTable, cells: Sequence[Cell]) -> Iterator
 def measure_detector(
     table: LabelledTable, device: str, cells: Sequence[Cell]
 ) -> list[tuple[Cell, Measurement]]:
-    """Fit a detector of fewlier's on every split of the cells, which have one k, as one stack."""
+    """Fit a detector of fewlier on every split of the cells, which have one k, as one stack."""
     X, y = table.load()
     splits, found = _splits(X, y, cells)
     if not splits:
         return found
-    where = available_device(device)
-    gpu = torch.cuda.get_device_name() if where.type == "cuda" else None
-    values, parameters = Table.of(X), DETECTORS[cells[0].method] | {"device": device}
     started = time.perf_counter()
-    models = fit_splits(values, parameters, list(splits.values()))
+    parameters = DETECTORS[cells[0].method] | {"device": device}
+    stack = SplitStack.of_table(Table.of(X), parameters)
+    fits = stack.fit([given_rows(split) for split in splits.values()])
     seconds = (time.perf_counter() - started) / len(splits)
-    facts = Measurement(seconds=seconds, machine=describe_machine(gpu))
-    for (cell, split), model in zip(splits.items(), models, strict=True):
-        scores = model.score(model.encode(values.take(split.test)))
-        found.append((cell, measured(facts, y[split.test], scores)))
-    if gpu:
-        torch.cuda.empty_cache()  # torch would keep it from the other processes
+    facts = Measurement(seconds=seconds, machine=describe_machine(stack.gpu))
+    for (cell, split), (model, _) in zip(splits.items(), fits, strict=True):
+        found.append((cell, add_accuracy(facts, y[split.test], stack.score(model, split.test))))
+    stack.free_memory()
     return found
 
 
@@ -146,18 +141,18 @@ def measure_peer(table: LabelledTable, cells: Sequence[Cell]) -> list[tuple[Cell
         scores = score_with(PEERS[cell.method], given, X[split.test], split.number)
         seconds = time.perf_counter() - started
         facts = Measurement(seconds=seconds, machine=describe_machine())
-        found.append((cell, measured(facts, y[split.test], scores)))
+        found.append((cell, add_accuracy(facts, y[split.test], scores)))
     return found
 
 
 def _splits(
     X: Floats, y: Labels, cells: Sequence[Cell]
-) -> tuple[dict[Cell, Split], list[tuple[Cell, Measurement]]]:
+) -> tuple[dict[Cell, FewLabelSplit], list[tuple[Cell, Measurement]]]:
     """Draw the splits of cells, and say why a cell has none."""
-    splits: dict[Cell, Split] = {}
+    splits: dict[Cell, FewLabelSplit] = {}
     left_out = []
     for cell in cells:
-        split = make_split(cell.experiment, X, y, cell.k, cell.split)
+        split = make_few_label_split(cell.experiment, X, y, cell.k, cell.split)
         if isinstance(split, str):
             left_out.append((cell, Measurement(reason=f"{LEFT_OUT}{split}")))
         else:

@@ -7,9 +7,9 @@ from fewlier_bench.data.catalogue import Entry, Variant, list_datasets
 from fewlier_bench.data.splits import (
     PAPER,
     THREE_VALIDATION_ANOMALIES,
+    PaperSplit,
     Protocol,
-    Split,
-    make_split,
+    make_paper_split,
     scale_columns,
 )
 from fewlier_bench.data.store import Dataset, get_datasets, hash_table, load_dataset
@@ -19,13 +19,13 @@ __all__ = [
     "THREE_VALIDATION_ANOMALIES",
     "Dataset",
     "Entry",
+    "PaperSplit",
     "Protocol",
-    "Split",
     "Variant",
     "get_datasets",
     "hash_table",
     "list_datasets",
     "load_dataset",
-    "make_split",
+    "make_paper_split",
     "scale_columns",
 ]

@@ -25,7 +25,7 @@ MIN_NORMALS = 200  # of a pool that hides anomalies
 HIDDEN = 0.05  # share of a contaminated pool that is anomalies
 
 N_CLUSTERS = 3  # kinds of anomalies that a table is said to have
-_MOST_DEVIATIONS = 3.0  # so that a few extreme rows are no cluster of their own
+_MOST_DEVIATIONS = 3.0  # so that a few extreme rows do not become a cluster
 
 TOO_FEW = f"fewer than {MIN_TEST_ANOMALIES} test anomalies"
 TOO_FEW_NORMALS = f"fewer than {MIN_NORMALS} normals"
@@ -40,15 +40,15 @@ N_DRAWS: Mapping[str, Mapping[int, int]] = {
     CONTAMINATED: {3: 10, 10: 5},
     UNSEEN: {3: 5},
 }
-"""How often rows are drawn, for each experiment and each k that it has."""
+"""How often rows are shuffle_rows, for each experiment and each k that it has."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Split:
-    """Row numbers given to a method, their labels, and row numbers to test on.
+class FewLabelSplit:
+    """Row numbers that a method is given, their labels, and row numbers to test on.
 
-    `number` is that of the draw, and the seed of what is fitted.
+    `number` is the number of the draw, and the seed of the fit.
     """
 
     number: int
@@ -58,7 +58,7 @@ class Split:
 
 
 def n_splits(experiment: str, n_draws: int) -> int:
-    """Return how many splits so many draws are: an unseen draw has one for each known cluster."""
+    """Return the number of splits of some draws: an unseen draw has one for each known cluster."""
     return n_draws * (N_CLUSTERS if experiment == UNSEEN else 1)
 
 
@@ -67,7 +67,9 @@ def draw_of(experiment: str, split: int) -> int:
     return split // n_splits(experiment, 1)
 
 
-def make_split(experiment: str, X: Floats, y: Labels, k: int, split: int) -> Split | str:
+def make_few_label_split(
+    experiment: str, X: Floats, y: Labels, k: int, split: int
+) -> FewLabelSplit | str:
     """Draw a split of an experiment with 2k labelled anomalies, or say why there is none."""
     if experiment == CONTAMINATED:
         return draw_pool(y, 2 * k, split, HIDDEN)
@@ -85,7 +87,7 @@ def cut(X: Floats, y: Labels) -> tuple[Floats, Labels]:
     return X[rows], y[rows]
 
 
-def drawn(y: Labels, number: int) -> tuple[Rows, Rows, Rows]:
+def shuffle_rows(y: Labels, number: int) -> tuple[Rows, Rows, Rows]:
     """Shuffle a table's rows by the number of a split: normals to give, to test, and anomalies."""
     rng = np.random.default_rng(1000 + number)
     normals = rng.permutation(np.flatnonzero(y == 0))
@@ -93,22 +95,22 @@ def drawn(y: Labels, number: int) -> tuple[Rows, Rows, Rows]:
     return given, tested, rng.permutation(np.flatnonzero(y == 1))
 
 
-def draw_clean(y: Labels, n_labels: int, number: int) -> Split | str:
+def draw_clean(y: Labels, n_labels: int, number: int) -> FewLabelSplit | str:
     """Give normals that are known to be, and labelled anomalies; all others are tested."""
-    normals, tested, anomalies = drawn(y, number)
+    normals, tested, anomalies = shuffle_rows(y, number)
     if len(anomalies) - n_labels < MIN_TEST_ANOMALIES:
         return TOO_FEW
     given = np.concatenate([normals, anomalies[:n_labels]])
-    return Split(number, given, y[given], np.concatenate([tested, anomalies[n_labels:]]))
+    return FewLabelSplit(number, given, y[given], np.concatenate([tested, anomalies[n_labels:]]))
 
 
-def draw_pool(y: Labels, n_labels: int, number: int, contamination: float) -> Split | str:
+def draw_pool(y: Labels, n_labels: int, number: int, contamination: float) -> FewLabelSplit | str:
     """Give labelled anomalies and unlabelled rows, the stated share of which is anomalies.
 
     At most half of the anomalies that are not labelled hide; where those are too few, normals are
     cut at random. The other half is tested, whatever share hides.
     """
-    normals, tested_normals, anomalies = drawn(y, number)
+    normals, tested_normals, anomalies = shuffle_rows(y, number)
     labelled, others = anomalies[:n_labels], anomalies[n_labels:]
     n_normals, n_hidden = pool_sizes(len(normals), len(others), contamination)
     tested = others[len(others) // 2 :]
@@ -119,7 +121,7 @@ def draw_pool(y: Labels, n_labels: int, number: int, contamination: float) -> Sp
     given = np.concatenate([normals[:n_normals], others[:n_hidden], labelled])
     labels = np.full(len(given), UNLABELLED, dtype=np.int8)
     labels[n_normals + n_hidden :] = ANOMALY
-    return Split(number, given, labels, np.concatenate([tested_normals, tested]))
+    return FewLabelSplit(number, given, labels, np.concatenate([tested_normals, tested]))
 
 
 def pool_sizes(n_normals: int, n_anomalies: int, contamination: float) -> tuple[int, int]:
@@ -147,16 +149,16 @@ def clusters(X: Floats, y: Labels) -> npt.NDArray[np.int64]:
 
 def draw_unseen(
     y: Labels, n_labels: int, number: int, is_known: npt.NDArray[np.bool_]
-) -> Split | str:
+) -> FewLabelSplit | str:
     """Label anomalies of the known cluster alone, and test on those of the others alone.
 
     Anomalies of the known cluster that are not labelled are neither given nor tested.
     """
-    normals, tested, anomalies = drawn(y, number)
+    normals, tested, anomalies = shuffle_rows(y, number)
     labelled, others = anomalies[is_known[anomalies]], anomalies[~is_known[anomalies]]
     if len(labelled) < n_labels:
         return TOO_SMALL
     if len(others) < MIN_TEST_ANOMALIES:
         return TOO_FEW
     given = np.concatenate([normals, labelled[:n_labels]])
-    return Split(number, given, y[given], np.concatenate([tested, others]))
+    return FewLabelSplit(number, given, y[given], np.concatenate([tested, others]))

@@ -53,7 +53,7 @@ THREE_VALIDATION_ANOMALIES = Protocol(validation_anomalies=3)
 
 @final
 @dataclass(frozen=True, eq=False)
-class Split:
+class PaperSplit:
     """Row numbers: normal rows first, then anomalies, each in the order they were drawn."""
 
     training: Rows
@@ -61,9 +61,9 @@ class Split:
     test: Rows
 
 
-def make_split(
+def make_paper_split(
     y: npt.NDArray[np.int8], number: int, n_labelled: int, protocol: Protocol = PAPER
-) -> Split:
+) -> PaperSplit:
     """Return split `number`, counted from 0, of a table with `n_labelled` training anomalies.
 
     Parameters
@@ -84,7 +84,7 @@ def make_split(
     reserve = max(protocol.n_labelled_of(len(anomalies)))
     to_train, to_validate, to_test = np.split(anomalies, [reserve, 2 * reserve])
     n_validating = protocol.validation_anomalies or n_labelled
-    return Split(
+    return PaperSplit(
         np.concatenate([training, to_train[:n_labelled]]),
         np.concatenate([validation, to_validate[:n_validating]]),
         np.concatenate([test, to_test]),

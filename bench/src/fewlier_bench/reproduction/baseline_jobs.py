@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from fewlier_bench.data import make_split
+from fewlier_bench.data import make_paper_split
 from fewlier_bench.methods.baselines import (
     BASELINES,
     FittedBaseline,
@@ -15,7 +15,7 @@ from fewlier_bench.methods.baselines import (
 )
 from fewlier_bench.reproduction.protocol import PaperProtocol
 from fewlier_bench.runs.jobs import Measurement, describe_machine
-from fewlier_bench.runs.measuring import Source, measured
+from fewlier_bench.runs.measuring import Source, add_accuracy
 from fewlier_bench.runs.results import Cell
 
 Fit: TypeAlias = Callable[[str, Values, Labels, int], list[FittedBaseline]]
@@ -35,7 +35,7 @@ def measure_baseline(
     candidates: list[FittedBaseline] = []
     found = []
     for cell in cells:
-        split = make_split(y, number, cell.k, protocol.splits)
+        split = make_paper_split(y, number, cell.k, protocol.splits)
         started = time.perf_counter()
         if baseline.uses_labels or not candidates:
             rows = split.training
@@ -52,5 +52,5 @@ def measure_baseline(
             machine=describe_machine(),
         )
         scores = chosen.anomaly_score(X[split.test])
-        found.append((cell, measured(facts, y[split.test], scores)))
+        found.append((cell, add_accuracy(facts, y[split.test], scores)))
     return found

@@ -4,25 +4,23 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
-import torch
 
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import FewlierWarning
-from fewlier.fit import Recipe, fit_each_lambda, fit_models
 from fewlier.score.model import FittedModel
-from fewlier.settings import read_recipe, read_schema, read_seed
-from fewlier.table import Schema, Table
+from fewlier.settings import read_seed
+from fewlier.table import Table
 from fewlier.training.history import MemberHistory
-from fewlier.training.roles import Plan, make_plan, plan_with_validation
-from fewlier_bench.data import make_split
+from fewlier_bench.data import make_paper_split
 from fewlier_bench.reproduction.experiments import EXTRA, lambda_name
 from fewlier_bench.reproduction.protocol import PaperProtocol
 from fewlier_bench.runs.jobs import Measurement, describe_machine
-from fewlier_bench.runs.measuring import Labels, Source, measured
+from fewlier_bench.runs.measuring import Labels, Source, add_accuracy
 from fewlier_bench.runs.results import Cell
+from fewlier_bench.runs.stacks import GivenRows, SplitStack
 
 Kind = Literal["Proposed", "VAE", "fewlier"]
 """What is trained as a stack.
@@ -44,63 +42,48 @@ def measure_stack(
     settings = {"Proposed": protocol.proposed(), "VAE": protocol.vae(), EXTRA: {}}[kind]
     if {cell.method for cell in cells} == {"MADE"}:
         settings["lambdas"] = (0.0,)
-    stack = _Stack.of(source, protocol, kind, {**settings, "device": device})
+    X, y = source.load()
+    stack = SplitStack.of_table(Table.of(X), {**settings, "device": device})
+    fits = _FitsOfTable(kind, protocol, stack, y)
     keys = sorted({(cell.split, cell.k) for cell in cells})
     found = []
-    for key, by_method in zip(keys, stack.fit(keys), strict=True):
+    for key, by_method in zip(keys, fits.fit(keys), strict=True):
         for cell in (cell for cell in cells if (cell.split, cell.k) == key):
-            found.append((cell, stack.test(key, *by_method[cell.method])))
-    if stack.recipe.device.type == "cuda":
-        torch.cuda.empty_cache()  # torch would keep it from the other processes
+            found.append((cell, fits.test(key, *by_method[cell.method])))
+    stack.free_memory()
     return found
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Stack:
-    """A table, and how a kind of detector is fitted on its splits."""
+class _FitsOfTable:
+    """How a kind of detector is fitted on the splits of a table, and tested."""
 
     kind: Kind
     protocol: PaperProtocol
-    recipe: Recipe
-    schema: Schema
-    table: Table
+    stack: SplitStack
     y: Labels
-
-    @classmethod
-    def of(
-        cls, source: Source, protocol: PaperProtocol, kind: Kind, settings: dict[str, Any]
-    ) -> "_Stack":
-        """Load a table; the kinds of its columns are read once, from all rows."""
-        X, y = source.load()
-        parameters = AnomalyDetector(**settings).get_params()
-        table = Table.of(X)
-        schema = read_schema(parameters, table)
-        recipe = read_recipe(parameters)
-        return cls(kind, protocol, recipe, schema, schema.match(table), y)
 
     def fit(self, keys: Sequence[tuple[int, int]]) -> list[ByMethod]:
         """Fit pairs of a split and k, in one stack whose seconds they share."""
         started = time.perf_counter()
-        plans = [self._plan(*key) for key in keys]
+        splits = [self._given(*key) for key in keys]
         if self.kind == EXTRA:
-            averages = fit_models(plans, self.recipe)
-            seconds = (time.perf_counter() - started) / len(plans)
+            averages = self.stack.fit(splits)
+            seconds = (time.perf_counter() - started) / len(splits)
             return [self._average(model, history, seconds) for model, history in averages]
-        fits = fit_each_lambda(plans, self.recipe)
-        seconds = (time.perf_counter() - started) / len(plans)
+        fits = self.stack.fit_each_lambda(splits)
+        seconds = (time.perf_counter() - started) / len(splits)
         return [self._each(models, history, seconds) for models, history in fits]
 
-    def _plan(self, number: int, k: int) -> Plan:
-        split = make_split(self.y, number, k, self.protocol.splits)
-        seed = read_seed(self.protocol.seed_of(number))
-        recipe, rows = self.recipe, np.concatenate([split.training, split.validation])
+    def _given(self, number: int, k: int) -> GivenRows:
+        split = make_paper_split(self.y, number, k, self.protocol.splits)
+        seed = read_seed(self.protocol.seed_of(number))  # as a detector reads `random_state`
         if self.kind == EXTRA:
-            given = self.table.take(rows), self.y[rows]
-            return make_plan(self.schema, *given, recipe.selection, seed, recipe.unlabelled)
-        training = self.table.take(split.training), self.y[split.training]
-        validation = self.table.take(split.validation), self.y[split.validation]
-        return plan_with_validation(self.schema, training, validation, seed, recipe.unlabelled)
+            rows = np.concatenate([split.training, split.validation])
+            return GivenRows(rows, self.y[rows], seed)
+        validation = split.validation, self.y[split.validation]
+        return GivenRows(split.training, self.y[split.training], seed, validation)
 
     def _average(
         self, model: FittedModel, history: Sequence[MemberHistory], seconds: float
@@ -128,14 +111,12 @@ class _Stack:
     def _facts(
         self, parameter: str, value: object, validation_auc: float | None, seconds: float
     ) -> Measurement:
-        has_gpu = self.recipe.device.type == "cuda"
-        machine = describe_machine(torch.cuda.get_device_name() if has_gpu else None)
         return Measurement(
             parameter=parameter,
             value=str(value),
             validation_auc=validation_auc,
             seconds=seconds,
-            machine=machine,
+            machine=describe_machine(self.stack.gpu),
         )
 
     def test(
@@ -144,8 +125,8 @@ class _Stack:
         """Score the test rows of a split."""
         if model is None:
             return Measurement(reason=DIVERGED, machine=facts.machine)
-        rows = make_split(self.y, *key, self.protocol.splits).test
-        return measured(facts, self.y[rows], model.score(model.encode(self.table.take(rows))))
+        rows = make_paper_split(self.y, *key, self.protocol.splits).test
+        return add_accuracy(facts, self.y[rows], self.stack.score(model, rows))
 
 
 def measure_alone(
@@ -156,7 +137,7 @@ def measure_alone(
     found = []
     for cell in cells:
         lam, seed = lambdas[cell], protocol.seed_of(cell.split)
-        split = make_split(y, cell.split, cell.k, protocol.splits)
+        split = make_paper_split(y, cell.split, cell.k, protocol.splits)
         settings = protocol.proposed() | {"lambdas": (lam,), "device": "cpu", "memory": False}
         detector = AnomalyDetector(**settings, random_state=seed)
         with warnings.catch_warnings():
@@ -176,5 +157,5 @@ def measure_alone(
             machine=describe_machine(),
         )
         scores = detector.anomaly_score(X[split.test])
-        found.append((cell, measured(facts, y[split.test], scores)))
+        found.append((cell, add_accuracy(facts, y[split.test], scores)))
     return found

@@ -39,7 +39,7 @@ _STACKS: dict[Kind, tuple[str, ...]] = {
 
 @final
 @dataclass(frozen=True)
-class Scope:
+class PaperScope:
     """What of an experiment is to be run, and where detectors train; `make_scope` checks it."""
 
     experiment: str
@@ -69,7 +69,7 @@ def make_scope(
     anomalies: Sequence[int] = (),
     n_splits: int | None = None,
     device: str = "auto",
-) -> Scope:
+) -> PaperScope:
     """Take some of an experiment's methods, numbers of anomalies and splits, or all."""
     design = DESIGNS[experiment]
     _check("A method", methods, design.methods, experiment)
@@ -80,7 +80,7 @@ def make_scope(
         tuple(anomalies) or design.anomalies,
         n_splits or design.n_splits,
     )
-    return Scope(experiment, chosen, device)
+    return PaperScope(experiment, chosen, device)
 
 
 def _check(what: str, given: Sequence[object], known: Sequence[object], experiment: str) -> None:
@@ -100,7 +100,7 @@ def find_sources(experiment: str, names: Sequence[str] = ()) -> list[Source]:
     return [Source.find(name, deduplicated=is_deduplicated) for name in names]
 
 
-def make_jobs(scope: Scope, sources: Sequence[Source], store: Store) -> list[Job]:
+def make_jobs(scope: PaperScope, sources: Sequence[Source], store: Store) -> list[Job]:
     """Return the jobs that fill the cells; `store` knows which lambdas are to be timed."""
     if scope.experiment == TIMES:
         return [_time_job(scope, source, store) for source in sources]
@@ -115,7 +115,7 @@ def make_jobs(scope: Scope, sources: Sequence[Source], store: Store) -> list[Job
     return [job for job in jobs if job.seeds]
 
 
-def _baseline_jobs(scope: Scope, source: Source) -> Iterator[Job]:
+def _baseline_jobs(scope: PaperScope, source: Source) -> Iterator[Job]:
     """Yield a job per split: fits may be shared by the numbers of labelled anomalies."""
     compute = partial(measure_baseline, source, scope.protocol)
     for method in (method for method in scope.design.methods if method in BASELINES):
@@ -124,7 +124,7 @@ def _baseline_jobs(scope: Scope, source: Source) -> Iterator[Job]:
             yield _job(scope, source, cells, compute, _baseline_cost(source, method))
 
 
-def _stack_jobs(scope: Scope, source: Source) -> Iterator[Job]:
+def _stack_jobs(scope: PaperScope, source: Source) -> Iterator[Job]:
     """Yield a job per kind of detector: all of its splits train as one stack."""
     for kind, together in _STACKS.items():
         methods = [method for method in together if method in scope.design.methods]
@@ -136,7 +136,7 @@ def _stack_jobs(scope: Scope, source: Source) -> Iterator[Job]:
         yield _job(scope, source, cells, compute, _stack_cost(source, cells))
 
 
-def _time_job(scope: Scope, source: Source, store: Store) -> Job:
+def _time_job(scope: PaperScope, source: Source, store: Store) -> Job:
     (cell,) = scope.cells(source, ["Proposed"])
     chosen = [
         float(row.value)
@@ -153,7 +153,9 @@ def _time_job(scope: Scope, source: Source, store: Store) -> Job:
     return _job(scope, source, [cell], compute, source.n_rows)
 
 
-def _job(scope: Scope, source: Source, cells: Sequence[Cell], compute: Compute, cost: float) -> Job:
+def _job(
+    scope: PaperScope, source: Source, cells: Sequence[Cell], compute: Compute, cost: float
+) -> Job:
     seeds = {cell: scope.protocol.seed_of(cell.split) for cell in cells}
     return Job(seeds, source.sha256, compute, cost)
 

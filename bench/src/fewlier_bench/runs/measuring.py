@@ -1,4 +1,4 @@
-"""What every job of the reproduction needs: its table, and how scores are measured."""
+"""What a job measures: a table of the paper, and the accuracy of scores on it."""
 
 from dataclasses import dataclass, replace
 from typing import final
@@ -40,12 +40,11 @@ class Source:
 
 
 def _load(name: str, deduplicated: bool) -> Dataset:
-    # Not the function of another package that bandit takes it for; and nothing is downloaded.
     return load_dataset(name, deduplicated=deduplicated, download=False)
 
 
-def measured(facts: Measurement, y: Labels, scores: Floats) -> Measurement:
-    """Add to what is known of a fit how the scores of test rows, higher for anomalies, do."""
+def add_accuracy(facts: Measurement, y: Labels, scores: Floats) -> Measurement:
+    """Add the accuracy of the scores of test rows, which are higher for anomalies."""
     return replace(
         facts,
         auc=float(roc_auc_score(y, scores)),

@@ -1,39 +1,97 @@
-"""Detectors on several splits of one table, trained together as one stack."""
+"""Detectors on several splits of one table, trained together as one stack.
+
+Only this module knows how fewlier plans and fits: the others hand it rows and get models.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+import torch
 
 from fewlier.detector import AnomalyDetector
-from fewlier.fit import fit_models
+from fewlier.fit import Recipe, fit_each_lambda, fit_models
 from fewlier.score.model import FittedModel
 from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Schema, Table
-from fewlier.training.roles import Plan, make_plan
-from fewlier_bench.data.few_labels import Split
+from fewlier.training.history import MemberHistory
+from fewlier.training.roles import Plan, make_plan, plan_with_validation
+from fewlier_bench.data.few_labels import FewLabelSplit
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+Labels: TypeAlias = npt.NDArray[np.int8]
+Fit: TypeAlias = tuple[FittedModel, tuple[MemberHistory, ...]]
+FitOfEachLambda: TypeAlias = tuple[dict[float, FittedModel], tuple[MemberHistory, ...]]
 
 
-def fit_splits(
-    table: Table, parameters: Mapping[str, Any], splits: Sequence[Split]
-) -> list[FittedModel]:
-    """Fit a detector with these parameters on the rows that each split gives.
+@final
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """What a detector is given: row numbers, their labels, and its seed.
 
-    The kinds of columns are read once, from all rows, so that all splits have the same.
+    `validation`, if there is one, holds the row numbers and labels to validate on. Without it the
+    detector holds back rows of its own choice.
     """
-    parameters = AnomalyDetector(**parameters).get_params()
-    recipe, schema = read_recipe(parameters), read_schema(parameters, table)
-    matched = schema.match(table)
-    plans = [
-        make_plan(
-            schema,
-            matched.take(split.given),
-            split.labels,
-            recipe.selection,
-            split.number,
-            recipe.unlabelled,
-        )
-        for split in splits
-    ]
-    return [model for group in _same_layout(plans) for model, _ in fit_models(group, recipe)]
+
+    rows: Rows
+    labels: Labels
+    seed: int
+    validation: tuple[Rows, Labels] | None = None
+
+
+def given_rows(split: FewLabelSplit) -> GivenRows:
+    """Return what a split of the comparison gives to a detector."""
+    return GivenRows(split.given, split.labels, split.number)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SplitStack:
+    """A table, and how a detector is fitted on some of its rows."""
+
+    recipe: Recipe
+    schema: Schema
+    table: Table
+
+    @classmethod
+    def of_table(cls, table: Table, parameters: Mapping[str, Any]) -> "SplitStack":
+        """Read the kinds of columns once, from all rows, so that all splits have the same."""
+        checked = AnomalyDetector(**parameters).get_params()
+        schema = read_schema(checked, table)
+        return cls(read_recipe(checked), schema, schema.match(table))
+
+    @property
+    def gpu(self) -> str | None:
+        """The name of the GPU that trains, None for the CPU."""
+        return torch.cuda.get_device_name() if self.recipe.device.type == "cuda" else None
+
+    def fit(self, splits: Sequence[GivenRows]) -> list[Fit]:
+        """Fit a model on each split, with the history of its members."""
+        plans = [self._plan(split) for split in splits]
+        return [fit for group in _same_layout(plans) for fit in fit_models(group, self.recipe)]
+
+    def fit_each_lambda(self, splits: Sequence[GivenRows]) -> list[FitOfEachLambda]:
+        """Fit a model of each lambda on each split; a lambda that diverged has none."""
+        return fit_each_lambda([self._plan(split) for split in splits], self.recipe)
+
+    def score(self, model: FittedModel, rows: Rows) -> npt.NDArray[np.float64]:
+        """Return the anomaly scores of some rows of the table."""
+        return model.score(model.encode(self.table.take(rows)))
+
+    def free_memory(self) -> None:
+        """Give the GPU's memory back: torch would keep it from other processes."""
+        if self.gpu:
+            torch.cuda.empty_cache()
+
+    def _plan(self, split: GivenRows) -> Plan:
+        given, recipe = (self.table.take(split.rows), split.labels), self.recipe
+        if split.validation is None:
+            return make_plan(self.schema, *given, recipe.selection, split.seed, recipe.unlabelled)
+        rows, labels = split.validation
+        held_back = self.table.take(rows), labels
+        return plan_with_validation(self.schema, given, held_back, split.seed, recipe.unlabelled)
 
 
 def _same_layout(plans: Sequence[Plan]) -> list[list[Plan]]:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from fewlier.score.model import FittedModel
 from fewlier.table import Table
-from fewlier_bench.data.few_labels import Split, cut
-from fewlier_bench.runs.stacks import fit_splits
+from fewlier_bench.data.few_labels import FewLabelSplit, cut
+from fewlier_bench.runs.stacks import SplitStack, given_rows
 
 MEASURES = ["auc", "average_precision", "seconds", "rows_per_second", "reason"]
 SPEED_ROWS = 8192
@@ -31,40 +30,37 @@ def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure_or_tell(
-    table: Table, y: np.ndarray, parameters: dict[str, Any], drawn: dict[int, Split | str]
+    table: Table, y: np.ndarray, parameters: dict[str, Any], drawn: dict[int, FewLabelSplit | str]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each split that could be drawn, and for others why it could not."""
-    splits = [split for split in drawn.values() if isinstance(split, Split)]
+    splits = [split for split in drawn.values() if isinstance(split, FewLabelSplit)]
     yield from ({"split": s, "reason": why} for s, why in drawn.items() if isinstance(why, str))
     if splits:
         yield from measure(table, y, parameters, splits)
 
 
 def measure(
-    table: Table, y: np.ndarray, parameters: dict[str, Any], splits: Sequence[Split]
+    table: Table, y: np.ndarray, parameters: dict[str, Any], splits: Sequence[FewLabelSplit]
 ) -> Iterator[dict[str, Any]]:
     """Fit all splits as one stack and yield a row for each."""
     started = time.perf_counter()
-    models = fit_splits(table, parameters, splits)
+    stack = SplitStack.of_table(table, parameters)
+    fits = stack.fit([given_rows(split) for split in splits])
     seconds = (time.perf_counter() - started) / len(splits)
-    for split, model in zip(splits, models, strict=True):
-        scores = model.score(model.encode(table.take(split.test)))
+    for split, (model, _) in zip(splits, fits, strict=True):
+        scores = stack.score(model, split.test)
+        repeated = np.resize(split.test, SPEED_ROWS)  # chunks are padded to one size
+        started = time.perf_counter()
+        stack.score(model, repeated)
+        rate = SPEED_ROWS / (time.perf_counter() - started)
         truth = y[split.test]
         yield {
             "split": split.number,
             "auc": f"{roc_auc_score(truth, scores):.6f}",
             "average_precision": f"{average_precision_score(truth, scores):.6f}",
             "seconds": f"{seconds:.2f}",
-            "rows_per_second": f"{_scoring_speed(model, table.take(split.test)):.0f}",
+            "rows_per_second": f"{rate:.0f}",
         }
-
-
-def _scoring_speed(model: FittedModel, table: Table) -> float:
-    """Return rows scored per second; rows are repeated, since chunks are padded to one size."""
-    encoded = model.encode(table.take(np.resize(np.arange(table.n_rows), SPEED_ROWS)))
-    started = time.perf_counter()
-    model.score(encoded)
-    return len(encoded) / (time.perf_counter() - started)
 
 
 def command_line(

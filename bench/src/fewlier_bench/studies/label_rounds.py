@@ -4,7 +4,7 @@
         --out results/label_rounds.csv --max-rows 2000
     python -m fewlier_bench.studies.label_rounds show results/label_rounds.csv
 
-Starts from a pool of unlabelled rows of which 5 % are hidden anomalies, drawn as by
+Starts from a pool of unlabelled rows of which 5 % are hidden anomalies, shuffle_rows as by
 `unlabelled_pools`. In each round the ten highest-scored rows of the pool without a label
 get theirs. The updated detector is saved and loaded in between, so that it knows nothing of the
 pool but what its file keeps; the other is fitted to the whole pool with all labels so far. Both
@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector
-from fewlier_bench.data.few_labels import HIDDEN, Split, draw_pool
+from fewlier_bench.data.few_labels import HIDDEN, FewLabelSplit, draw_pool
 from fewlier_bench.studies.grid import append, command_line, load, read, table_paths
 
 FIELDS = ["table", "variant", "split", "round", "labels", "anomalies", "auc", "seconds", "reason"]
@@ -36,7 +36,9 @@ def reloaded(detector: AnomalyDetector) -> AnomalyDetector:
         return AnomalyDetector.load(Path(folder, "model.fewlier"))
 
 
-def rounds(X: np.ndarray, y: np.ndarray, given: Split, variant: str) -> list[dict[str, Any]]:
+def rounds(
+    X: np.ndarray, y: np.ndarray, given: FewLabelSplit, variant: str
+) -> list[dict[str, Any]]:
     """Label and learn, round by round; return a row for each, the first fit being round 0."""
     pool, truth = X[given.given], y[given.given].astype(float)
     labels = np.full(len(truth), np.nan)
