@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from fewlier import UserError, memory
 from fewlier.memory import MOST, NEW, ROLES, Memory
-from fewlier.modelfile.file import _memory_arrays
 from fewlier.table import Table, infer_schema
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 from fewlier.training.roles import REUSED, make_plan, plan_with_validation
@@ -130,7 +129,7 @@ def test_a_wide_table_keeps_fewer_rows_and_still_all_roles_of_all_folds(
 @pytest.mark.parametrize("selection", ["average", "best"])
 def test_its_size_is_that_of_its_arrays_in_the_file(selection):
     kept = Memory.of(plan_of(labels_of(60, 4), selection))
-    assert kept.n_bytes == sum(array.nbytes for array in _memory_arrays(kept).values())
+    assert kept.n_bytes == sum(array.nbytes for array in kept.state().flat()[1].values())
 
 
 def test_the_same_fit_keeps_the_same_rows_and_another_seed_others():

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from stored import read, record_of, reread
 
 from fewlier import AnomalyDetector, FormatError
 from fewlier.decision.calibration import Threshold
@@ -188,29 +189,29 @@ CURVE |= {"values": [0.5, 0.6]}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"lam": -1.0}, "lambda of a curve is no number >= 0"),
-        ({"lam": "1"}, "lambda of a curve is no number >= 0"),
-        ({"weight": 2.0}, "weight of a curve is no share"),
-        ({"fold": -1}, "no count"),
-        ({"best_epoch": 1.5}, "no count"),
+        ({"lam": -1.0}, "lam' must be a finite number from 0"),
+        ({"lam": "1"}, "lam' must be a finite number from 0"),
+        ({"weight": 2.0}, "weight' must be a finite number from 0 to 1"),
+        ({"fold": -1}, "fold' must be an integer"),
+        ({"best_epoch": 1.5}, "best_epoch' must be an integer"),
         ({"epochs": [1]}, "no value for each epoch"),
-        ({"epochs": None}, "no value for each epoch"),
-        ({"epochs": [1, "2"]}, "no list of numbers"),
-        ({"values": [0.5, float("nan")]}, "no list of numbers"),
-        ({"more": 1}, "must be a record"),
+        ({"epochs": None}, "epochs' must be a list"),
+        ({"epochs": [1, "2"]}, "epochs' must be a list of integers"),
+        ({"values": [0.5, float("nan")]}, "values' must be a list of numbers"),
+        ({"more": 1}, "it holds .*more"),
     ],
     ids=str,
 )
 def test_a_curve_that_no_fit_has_written_is_refused(change, message):
-    assert MemberCurve.from_json(CURVE).to_json() == CURVE
+    assert record_of(read(MemberCurve, CURVE)) == CURVE
     with pytest.raises(FormatError, match=message):
-        MemberCurve.from_json(CURVE | change)
+        read(MemberCurve, CURVE | change)
 
 
 def test_a_summary_survives_json(detector):
     summary = detector.summary_
-    record = json.loads(json.dumps(summary.record()))
-    assert Summary.from_record(record, summary.decision) == summary
+    record = record_of(summary)
+    assert reread(summary, summary.decision) == summary
     shown = json.loads(json.dumps(summary.to_json()))
     assert shown["threshold"] == detector.threshold_
     assert shown["false_alarm_interval"] == list(summary.decision.interval)
@@ -221,23 +222,23 @@ def test_a_summary_survives_json(detector):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("n_normal", -1, "'n_normal' is no number of rows"),
-        ("n_anomaly", True, "'n_anomaly' is no number of rows"),
-        ("passes_per_row", 1.5, "'passes_per_row' is no number of rows"),
-        ("seconds", "1", "'seconds' is no number"),
-        ("unit", None, "'unit' is no text"),
-        ("criterion", 3, "'criterion' is no text"),
-        ("kinds", ["real"], "'kinds' is no record of texts"),
-        ("kinds", {"x": 1}, "'kinds' is no record of texts"),
-        ("notes", "all well", "no lists of theirs"),
-        ("notes", [1], "no lists of theirs"),
-        ("lambda_weights", {"0": 1}, "no lists of theirs"),
-        ("lambda_weights", [[0]], "no lists of theirs"),
-        ("lambda_weights", [[0, "1"]], "no lists of theirs"),
-        ("curves", {}, "'curves' is no list"),
-        ("labelled_kinds", ["theft"], "'labelled_kinds' is no record of counts"),
-        ("labelled_kinds", {"theft": 0}, "'labelled_kinds' is no record of counts"),
-        ("curves", [1], "a curve must be a record"),
+        ("n_normal", -1, "n_normal' must be an integer"),
+        ("n_anomaly", True, "n_anomaly' must be an integer"),
+        ("passes_per_row", 1.5, "passes_per_row' must be an integer"),
+        ("seconds", "1", "seconds' must be a finite number"),
+        ("unit", None, "unit' must be text"),
+        ("criterion", 3, "criterion' must be text"),
+        ("kinds", ["real"], "kinds' must be a record of texts"),
+        ("kinds", {"x": 1}, "kinds' must be a record of texts"),
+        ("notes", "all well", "notes' must be a list of texts"),
+        ("notes", [1], "notes' must be a list of texts"),
+        ("lambda_weights", {"0": 1}, "lambda_weights' must be a list of pairs"),
+        ("lambda_weights", [[0]], "lambda_weights' must be a list of pairs"),
+        ("lambda_weights", [[0, "1"]], "lambda_weights' must be a list of pairs"),
+        ("curves", {}, "curves' must be a list"),
+        ("labelled_kinds", ["theft"], "labelled_kinds' must be a record of counts"),
+        ("labelled_kinds", {"theft": 0}, "labelled_kinds' must be a record of counts"),
+        ("curves", [1], "'one.curves.0' must be a record"),
     ],
 )
 def test_a_record_that_no_summary_has_written_is_refused(name, value, message):
@@ -246,15 +247,15 @@ def test_a_record_that_no_summary_has_written_is_refused(name, value, message):
     record |= {"unit": "nats", "passes_per_row": 1, "seconds": 0.5, "notes": []}
     record |= {"curves": [], "n_compared": 0, "labelled_kinds": {"theft": 1}}
     decision = Threshold(1.0, "by hand", 2, 99)
-    assert Summary.from_record(record, decision).n_normal == 9
+    assert read(Summary, record, decision).n_normal == 9
     with pytest.raises(FormatError, match=message):
-        Summary.from_record(record | {name: value}, decision)
+        read(Summary, record | {name: value}, decision)
 
 
 @pytest.mark.parametrize("record", [None, [], {}, {"n_normal": 1}])
 def test_a_record_without_the_fields_of_a_summary_is_refused(record):
     with pytest.raises(FormatError):
-        Summary.from_record(record, Threshold(1.0, "by hand", 2, 99))
+        read(Summary, record, Threshold(1.0, "by hand", 2, 99))
 
 
 @pytest.mark.parametrize(

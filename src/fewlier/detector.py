@@ -24,14 +24,11 @@ from fewlier.errors import (
 )
 from fewlier.fit import fit_models
 from fewlier.memory import Memory
-from fewlier.modelfile.file import load_model, save_model
-from fewlier.modelfile.manifest import read_manifest
-from fewlier.modelfile.record import from_record, to_record
+from fewlier.modelfile.file import Saved, load, save
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.room import within_memory
 from fewlier.score.model import FittedModel
 from fewlier.settings import (
-    available_device,
     ignored_columns,
     read_recipe,
     read_schema,
@@ -355,8 +352,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
-        record = to_record(parameters, has_names, self.summary_)
-        save_model(model, path, memory=self._memory, extra=record, check=self.load)
+        save(Saved(parameters, has_names, model, self._memory, self._summary), path, self.load)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":
@@ -364,13 +360,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         It scores on the GPU if its `device` says so and there is one, else on the CPU.
         """
-        record = read_manifest(path)
-        parameters, has_names, summary = from_record(record, path, cls().get_params())
-        detector = cls(**parameters)
-        device = available_device(parameters["device"])
-        detector.model_, detector._memory, _ = load_model(path, device=device)
-        _remember_columns(detector, detector.model_.encoder.schema.given, has_names)
-        detector._summary = summary
+        saved = load(path, cls().get_params())
+        detector = cls(**saved.parameters)
+        detector.model_, detector._memory = saved.model, saved.kept_rows
+        _remember_columns(detector, saved.model.encoder.schema.given, saved.has_column_names)
+        detector._summary = saved.summary
         return detector
 
     summary_ = property(_summary_now)

@@ -110,7 +110,7 @@ def _reference(plan: Plan) -> Reference:
     roles = [(f.normals, f.validation_normals, f.calibration) for f in plan.folds]
     normals = np.unique(np.concatenate([rows for fold in roles for rows in fold]))
     sample = np.random.default_rng(plan.seed).permutation(normals)[:MAX_ROWS]
-    return Reference.of(plan.encoder, plan.encoded.take(sample))
+    return Reference.from_encoded(plan.encoder, plan.encoded.take(sample))
 
 
 def _templates(plans: Sequence[Plan], recipe: Recipe) -> list[Density]:

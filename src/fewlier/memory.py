@@ -7,16 +7,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier.errors import UserError
+from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 from fewlier.training.batches import IntArray
-from fewlier.training.folds import Fold
+from fewlier.training.folds import MAX_FOLDS, Fold
 from fewlier.training.roles import Labels, Plan, mark_doubtful
 from fewlier.training.unlabelled import Unlabelled
 
 ROLES = tuple(field.name for field in fields(Fold))
 """What a row may do in a fold; role i is bit i of a row's roles."""
 TRAINS = 1 << ROLES.index("normals")
+_AS_ANOMALY = sum(1 << ROLES.index(name) for name in ("anomalies", "validation_anomalies"))
 
 # Rows kept at most, by the rarest role they play: a row that calibrates does nothing else, and
 # thresholds need many of those; the likelihood is known from a sample.
@@ -94,6 +96,32 @@ class Memory:
     @property
     def _row_bytes(self) -> int:
         return self.n_bytes // len(self)
+
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        own = {name: getattr(self, name) for name in ("labels", "counted", "novel", "roles")}
+        return State({"rows": self.encoded.state()}, own)
+
+    @classmethod
+    def from_state(cls, state: State, encoder: Encoder) -> "Memory":
+        """Inverse of `state`, checked."""
+        encoded = Encoded.from_state(state.part("rows"), encoder)
+        n = len(encoded)
+        labels = state.array("labels", np.int8, (n,))
+        is_label = np.isin(labels, (ANOMALY, NORMAL, UNLABELLED))
+        require(bool(is_label.all()), "a kept row has an unknown label.")
+        novel = state.flags("novel", (n, encoder.n_columns))
+        has_level = encoded.observed & ~encoded.impossible & (encoder.n_levels > 0)
+        require(not (novel & ~has_level).any(), "kept rows have new levels where there are none.")
+        roles = state.array("roles", np.uint8, (None, n))
+        is_fold = 0 < len(roles) <= MAX_FOLDS and (roles < 1 << len(ROLES)).all()
+        require(bool(is_fold), f"kept rows must have known roles in 1 to {MAX_FOLDS} folds.")
+        memory = cls(encoded, labels, state.flags("counted", (n,)), novel, roles)
+        require(not memory.lacks_a_role, "the kept rows of a fold do not play every role.")
+        is_anomaly = (roles & _AS_ANOMALY > 0).any(0)
+        agrees = bool((is_anomaly == (labels == ANOMALY)).all())
+        require(agrees, "kept rows that play anomalies are not labelled so.")
+        return memory
 
     @classmethod
     def of(cls, plan: Plan) -> "Memory":
@@ -227,13 +255,6 @@ class Memory:
             Fold(*(np.flatnonzero(bits & (1 << role)) for role in range(len(ROLES))))
             for bits in self.roles
         ]
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the rows labelled anomalies, and no others, do what anomalies do."""
-        as_anomaly = sum(1 << ROLES.index(name) for name in ("anomalies", "validation_anomalies"))
-        plays = self.roles & as_anomaly > 0
-        return bool((plays.any(0) == (self.labels == ANOMALY)).all())
 
     @property
     def lacks_a_role(self) -> bool:

@@ -8,7 +8,7 @@ so is a field or an array that nobody asks for (`State.check_all_read`).
 
 import math
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
@@ -18,6 +18,7 @@ from fewlier.errors import FormatError
 
 Json: TypeAlias = dict[str, Any]
 Array: TypeAlias = npt.NDArray[Any]
+Check: TypeAlias = Callable[[object], bool]
 T = TypeVar("T")
 
 LARGEST_INT = 2**31 - 1
@@ -100,33 +101,34 @@ class State:
 
     def text(self, name: str, choices: Collection[str] | None = None) -> str:
         """Return a text, one of `choices` if there are any."""
-        expected = "text" if choices is None else f"one of {[*choices]}"
+        expected = "text" if choices is None else f"one of {', '.join(choices)}"
         return self._typed(str, name, lambda value: choices is None or value in choices, expected)
 
     def flag(self, name: str) -> bool:
         """Return a truth value."""
         return self._typed(bool, name, lambda _: True, "true or false")
 
-    def items(self, name: str) -> list[Any]:
-        """Return a list of anything."""
-        return self._typed(list, name, lambda _: True, "a list")
+    def items(self, name: str, is_item: Check = lambda _: True, what: str = "") -> list[Any]:
+        """Return a list whose items all pass a check."""
+        return self._typed(list, name, lambda found: all(map(is_item, found)), f"a list {what}")
 
     def numbers(self, name: str) -> list[float]:
         """Return a list of finite floats."""
-        return self._typed(
-            list, name, lambda found: all(map(is_number, found)), "a list of numbers"
-        )
+        return self.items(name, is_number, "of numbers")
 
     def counts(self, name: str, most: int = LARGEST_INT) -> list[int]:
         """Return a list of integers from 0 to `most`."""
-        expected = f"a list of integers from 0 to {most}"
-        return self._typed(
-            list, name, lambda found: all(is_count(value, 0, most) for value in found), expected
-        )
+        return self.items(name, lambda n: is_count(n, 0, most), f"of integers from 0 to {most}")
 
     def texts(self, name: str) -> list[str]:
         """Return a list of texts."""
-        return self._typed(list, name, lambda found: all(map(is_text, found)), "a list of texts")
+        return self.items(name, is_text, "of texts")
+
+    def mapping(self, name: str, is_value: Check, what: str) -> dict[str, Any]:
+        """Return a record of names that are not known beforehand; its values pass a check."""
+        return self._typed(
+            dict, name, lambda found: all(map(is_value, found.values())), f"a record {what}"
+        )
 
     # Parts
 
@@ -215,15 +217,3 @@ def _flatten(value: object, prefix: str, arrays: dict[str, Array]) -> Any:  # no
         array = np.ascontiguousarray(array)
         arrays[prefix + name] = array.view(np.uint8) if array.dtype == np.bool_ else array
     return {name: _flatten(one, f"{prefix}{name}.", arrays) for name, one in value.record.items()}
-
-
-def fields_of(record: object, what: str, names: Iterable[str]) -> list[Any]:
-    """Return the values of a JSON object that must have exactly the fields `names`, in order."""
-    names = list(names)
-    if not isinstance(record, dict) or set(record) != set(names):
-        found = sorted(map(str, record)) if isinstance(record, dict) else type(record).__name__
-        raise FormatError(f"{what} must be a record of {names}; got {found}.")
-    return [record[name] for name in names]
-
-
-is_finite_float = is_number

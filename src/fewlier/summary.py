@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fewlier.decision.calibration import Threshold
 from fewlier.shown import shown
-from fewlier.state import fields_of, is_finite_float, require
+from fewlier.state import State, is_count, is_number, is_text
 from fewlier.table.columns import LEFT_OUT, Column, Schema
 from fewlier.table.label_column import listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.score.model import FittedModel
     from fewlier.training.history import MemberHistory
 
-_NUMBERS = ("validation", "seconds")
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")
 
 
@@ -120,53 +119,38 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """Return what it says as JSON values."""
-        return self.record() | self.decision.to_json()
+        return self.state().flat()[0] | self.decision.to_json()
 
-    def record(self) -> dict[str, Any]:
-        """Return the fields but for the decision, which a model file has elsewhere, for JSON.
+    def state(self) -> State:
+        """Return what a model file holds of it: all but the decision, which is the calibration's.
 
         The weights are pairs, because lambdas are numbers.
         """
-        weights = [[lam, weight] for lam, weight in self.lambda_weights.items()]
-        curves = [curve.to_json() for curve in self.curves]
-        lists = {"lambda_weights": weights, "notes": list(self.notes), "curves": curves}
-        own = asdict(self)
-        del own["decision"]
-        return own | lists
+        own = {name: value for name, value in vars(self).items() if name != "decision"}
+        own["lambda_weights"] = [list(pair) for pair in self.lambda_weights.items()]
+        own["curves"] = [curve.state() for curve in self.curves]
+        return State(own | {"notes": list(self.notes)})
 
     @classmethod
-    def from_record(cls, record: object, decision: Threshold) -> "Summary":
-        """Inverse of `record`; raises `FormatError` for what it cannot have written."""
-        names = [field.name for field in fields(cls) if field.name != "decision"]
-        values = dict(zip(names, fields_of(record, "its summary", names), strict=True))
-        for name in _COUNTS:
-            is_count = type(values[name]) is int and values[name] >= 0
-            require(is_count, f"{name!r} is no number of rows.")
-        for name in _NUMBERS:
-            require(is_finite_float(values[name]), f"{name!r} is no number.")
-        kinds = values["labelled_kinds"]
-        is_kinds = isinstance(kinds, dict) and all(type(n) is int and n > 0 for n in kinds.values())
-        require(is_kinds, "'labelled_kinds' is no record of counts.")
-        for name in ("criterion", "unit"):
-            require(isinstance(values[name], str), f"{name!r} is no text.")
-        require(is_texts(values["kinds"]), "'kinds' is no record of texts.")
-        notes, weights = values["notes"], values["lambda_weights"]
-        is_notes = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
-        is_weights = isinstance(weights, list) and all(map(_is_pair, weights))
-        require(is_notes and is_weights, "its notes or weights are no lists of theirs.")
-        require(isinstance(values["curves"], list), "'curves' is no list.")
-        curves = tuple(map(MemberCurve.from_json, values["curves"]))
-        lists = {"notes": tuple(notes), "lambda_weights": dict(weights), "curves": curves}
-        return cls(**values | lists, decision=decision)
-
-
-def is_texts(value: object) -> bool:
-    """Whether a JSON value is a record of texts."""
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+    def from_state(cls, state: State, decision: Threshold) -> "Summary":
+        """Inverse of `state`, checked."""
+        return cls(
+            decision=decision,
+            kinds=state.mapping("kinds", is_text, "of texts"),
+            lambda_weights=dict(state.items("lambda_weights", _is_pair, "of pairs of numbers")),
+            validation=state.number("validation"),
+            criterion=state.text("criterion"),
+            unit=state.text("unit"),
+            seconds=state.number("seconds"),
+            notes=tuple(state.texts("notes")),
+            curves=tuple(map(MemberCurve.from_state, state.parts("curves"))),
+            labelled_kinds=state.mapping("labelled_kinds", lambda n: is_count(n, 1), "of counts"),
+            **{name: state.count(name) for name in _COUNTS},
+        )
 
 
 def _is_pair(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(is_finite_float, value))
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
 
 
 def _together(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

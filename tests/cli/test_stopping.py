@@ -71,8 +71,8 @@ def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(model, tmp_path
     before = folder()
     # Epochs without end, of which each is told.
     endless = "from fewlier import update; update.MAX_EPOCHS = 10**6\n"
-    endless += "from fewlier.modelfile import record; read = record._read_parameters\n"
-    endless += "record._read_parameters = lambda *a: read(*a) | {'max_epochs': 10**6}\n"
+    endless += "from fewlier.modelfile import file; read = file.read_parameters\n"
+    endless += "file.read_parameters = lambda *a: read(*a) | {'max_epochs': 10**6}\n"
     process = started(
         "update", model, tmp_path / "more.csv", "--label", "fraud", driver=endless + DRIVER
     )

@@ -7,7 +7,6 @@ from factories import small
 
 from fewlier import AnomalyDetector, UserError
 from fewlier.errors import FewlierWarning
-from fewlier.modelfile.manifest import read_manifest
 
 
 def correlated(n, rng, odd=0):
@@ -86,7 +85,7 @@ def test_a_stated_share_makes_probabilities_calibrated(tmp_path):
     loaded = AnomalyDetector.load(tmp_path / "m.fewlier")
     np.testing.assert_array_equal(loaded.predict_proba(rows)[:, 1], probability)
     assert loaded.summary_.rule == "a miss costs 1, an alarm 1; 5 % of the rows are anomalies"
-    assert read_manifest(tmp_path / "m.fewlier")["calibration"]["prior"] == 0.05
+    assert loaded.model_.calibration.prior == 0.05
     loaded.set_threshold(false_alarm_rate=0.1)
     assert loaded.model_.calibration.prior is None
 

@@ -39,7 +39,7 @@ def counted(n_old, n_new, rng):
     table = Table.of(shop(n_old, rng.integers(2**31)))
     schema = infer_schema(table)
     encoder = Encoder.fit(schema, schema.match(table))
-    reference = Reference.of(encoder, encoder.encode(schema.match(table)))
+    reference = Reference.from_encoded(encoder, encoder.encode(schema.match(table)))
     fresh = schema.match(Table.of(shop(n_new, rng.integers(2**31))))
     old, new = (
         np.bincount(np.searchsorted(np.arange(20) / 20, rng.random(n)), minlength=21)
@@ -129,7 +129,7 @@ def compared(old, new):
     table = Table.of(pd.DataFrame(old))
     schema = infer_schema(table)
     encoder = Encoder.fit(schema, schema.match(table))
-    reference = Reference.of(encoder, encoder.encode(schema.match(table)))
+    reference = Reference.from_encoded(encoder, encoder.encode(schema.match(table)))
     cells = reference.count(encoder.encode(schema.match(Table.of(pd.DataFrame(new)))))
     scores = np.array([50, 50])
     return compare(schema.names, (scores, reference.counts), (scores, cells), reference)

@@ -26,9 +26,6 @@ def main() -> None:
         "proba": detector.predict_proba(table)[:, 1].tolist(),
         "threshold": detector.threshold_,
         "drifted": list(detector.drift(visits().assign(age=70.0)).columns),
-        "neighbours": detector.model_.neighbours.record,
-        "forest": detector.model_.forest.record,
-        "passes": [list(member.passes) for member in detector.model_.members],
     }
     text = json.dumps(expected, indent=2) + "\n"
     (FOLDER / "version_1.json").write_text(text, "utf-8")

@@ -127,11 +127,12 @@ def bombs(tmp_path_factory):
     paths += [rewritten(folder / name, content, weights) for name, content in contents.items()]
     sizes = {"n_masks": 10**9, "n_orderings": 10**9, "n_components": 10**9, "hidden": [10**9]}
     for name, size in sizes.items():
-        record = manifest | {"density": manifest["density"] | {name: size}}
+        model = manifest["model"]
+        record = manifest | {"model": model | {"density": model["density"] | {name: size}}}
         paths += [rewritten(folder / name, record, weights)]
         paths += [claiming(rewritten(folder / f"claimed {name}", record, weights))]
-    many = manifest | {"extra": json.loads(keyed(MAX_VALUES // 2))}
-    return [*paths, rewritten(folder / "extra", many, weights)]
+    many = manifest | {"more": json.loads(keyed(MAX_VALUES // 2))}
+    return [*paths, rewritten(folder / "more", many, weights)]
 
 
 def claiming(path):

@@ -36,7 +36,7 @@ def encoder(columns):
 @pytest.fixture(scope="module")
 def sketches(encoder, columns):
     encoded = encoder.encode(encoder.schema.match(Table.of(columns)))
-    reference = Reference.of(encoder, encoded)
+    reference = Reference.from_encoded(encoder, encoded)
     return {
         name: Sketch.from_reference(encoder, reference, d) for d, name in enumerate(columns.columns)
     }

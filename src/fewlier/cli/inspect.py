@@ -1,70 +1,75 @@
 """`fewlier inspect`: read a model file without building its network."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fewlier.cli.options import AsJson, ModelFile
 from fewlier.cli.screen import echo, echo_json, print_grid
 from fewlier.shown import shown
+
+if TYPE_CHECKING:
+    from fewlier.state import State
 
 MAX_SHOWN = 40  # columns; a table may have thousands
 
 
 def inspect(model: ModelFile, as_json: AsJson = False) -> None:
     """Say what a model file holds: columns, labels, threshold, versions."""
-    from fewlier.decision.calibration import Threshold
     from fewlier.modelfile.container import opened
-    from fewlier.modelfile.manifest import manifest_of
-    from fewlier.summary import Summary
 
-    with opened(model) as archive:
-        manifest = manifest_of(archive)
-        decision = Threshold.from_record(manifest["calibration"])
-        summary = Summary.from_record(manifest["extra"].get("summary"), decision)
-    facts = {
-        "model": str(model),
-        "bytes": model.stat().st_size,
-        "format_version": manifest["version"],
-        "versions": manifest["versions"],
-        "density": manifest["density"],
-        "selection": manifest["selection"],
-        "n_members": len(manifest["members"]),
-        "n_held_back": manifest["calibration"]["n_normal_scores"],
-        "guarantee": manifest["calibration"]["guarantee"],
-        "n_held_back_anomalies": manifest["calibration"]["n_anomaly_scores"],
-        "prior": manifest["calibration"]["prior"],
-        "memory": _memory(manifest),
-        "neighbours": _neighbours(manifest),
-        "n_tree_nodes": manifest["forest"]["n_nodes"] if manifest["forest"] else 0,
-        **manifest["encoder"]["schema"],
-        "parameters": manifest["extra"].get("parameters"),
-        "summary": summary.to_json(),
-    }
+    with opened(model) as state:
+        facts, summary = _facts(state)
+    facts |= {"model": str(model), "bytes": model.stat().st_size}
     if as_json:
         echo_json(facts)
     else:
-        _print(facts, str(summary))
+        _print(facts, summary)
 
 
-def _memory(manifest: dict[str, Any]) -> dict[str, int]:
-    """Return how many training rows the file keeps, and how large they are."""
-    from fewlier.modelfile.manifest import bytes_of, memory_layout
+def _facts(state: "State") -> tuple[dict[str, Any], str]:
+    """Return what a file holds as JSON values, and the lines of its summary."""
+    from fewlier.decision.calibration import Calibration
+    from fewlier.modelfile.container import VERSION
+    from fewlier.summary import Summary
     from fewlier.table import Encoder
 
-    n_rows = manifest["memory"]["n_rows"] if manifest["memory"] else 0
-    layout = memory_layout(manifest, Encoder.from_json(manifest["encoder"]))
-    return {"n_rows": n_rows, "bytes": bytes_of(layout)}
-
-
-def _neighbours(manifest: dict[str, Any]) -> dict[str, int]:
-    """Return how many training rows the file keeps to compare rows with, and how large they are."""
-    from fewlier.modelfile.manifest import bytes_of, neighbours_layout
-    from fewlier.table import Encoder
-
-    record = manifest["neighbours"] or {"n_normals": 0, "n_anomalies": 0}
-    layout = neighbours_layout(manifest, Encoder.from_json(manifest["encoder"]))
-    return {name: record[name] for name in ("n_normals", "n_anomalies")} | {
-        "bytes": bytes_of(layout)
+    model, versions = state.part("model"), state.part("versions")
+    density = model.part("density")
+    density.text("name"), density.counts("hidden")
+    calibration = Calibration.from_state(model.part("calibration"))
+    schema = Encoder.from_state(model.part("encoder")).schema
+    summary = Summary.from_state(state.part("summary"), calibration.at)
+    facts = {
+        "format_version": VERSION,
+        "versions": {name: versions.text(name) for name in ("fewlier", "torch")},
+        "density": density.record,
+        "selection": model.text("selection"),
+        "n_members": len(model.items("members")),
+        "n_held_back": len(calibration.normal_scores),
+        "guarantee": calibration.guarantee,
+        "n_held_back_anomalies": len(calibration.anomaly_scores),
+        "prior": calibration.prior,
+        "probability": calibration.meaning,
+        "memory": _sizes(state.optional("kept_rows"), {"n_rows": "labels"}),
+        "neighbours": _sizes(
+            model.optional("neighbours"),
+            {"n_normals": "normals.rows", "n_anomalies": "anomalies.rows"},
+        ),
+        "n_tree_nodes": _sizes(model.optional("forest"), {"n": "feature"})["n"],
+        **schema.state().flat()[0],
+        "parameters": state.part("parameters").record,
+        "summary": summary.to_json(),
     }
+    return facts, str(summary)
+
+
+def _sizes(part: "State | None", counted: dict[str, str]) -> dict[str, int]:
+    """Return how long some arrays of a part are, and the bytes of all of them; 0 without one."""
+    arrays = {} if part is None else part.arrays
+    lengths = {
+        name: len(arrays[array]) if array in arrays and arrays[array].ndim else 0
+        for name, array in counted.items()
+    }
+    return lengths | {"bytes": sum(array.nbytes for array in arrays.values())}
 
 
 def _values(column: dict[str, Any]) -> str:
@@ -77,18 +82,16 @@ def _values(column: dict[str, Any]) -> str:
 
 
 def _print(facts: dict[str, Any], summary: str) -> None:
-    from fewlier.decision.calibration import meaning
-
     versions, density, near = facts["versions"], facts["density"], facts["neighbours"]
     echo(
         f"model       {facts['model']}, {facts['bytes'] / 1e6:.1f} MB, format "
         f"{facts['format_version']}\n"
         f"written by  fewlier {versions['fewlier']}, torch {versions['torch']}\n"
-        f"density     {density['name']}, hidden units {density['hidden']}; {facts['n_members']} "
-        f"members, selection {facts['selection']}\n"
+        f"density     {density['name']}, hidden units {density['hidden']}; "
+        f"{facts['n_members']} members, selection {facts['selection']}\n"
         f"{summary}\n"
         f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}\n"
-        f"probability {meaning(facts['n_held_back_anomalies'], facts['prior'])}\n"
+        f"probability {facts['probability']}\n"
         f"memory      {facts['memory']['n_rows']} rows kept for `fewlier update`, "
         f"{facts['memory']['bytes'] / 1e6:.1f} MB\n"
         f"neighbours  {near['n_normals']} normal and {near['n_anomalies']} anomalous rows kept to "

@@ -2,7 +2,6 @@
 
 import math
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from fewlier.errors import ParameterError, warn
+from fewlier.state import State, require
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -29,6 +29,7 @@ _LINEAR = 3.0
 _FARTHEST = 14.0
 # The evidence curve rises, however little the labelled anomalies speak for it, and has an end.
 _SLOPES = (1e-3, 100.0)
+_SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 
 
 def false_alarm_interval(n_above: npt.ArrayLike, n_held_back: int) -> tuple[Floats, Floats]:
@@ -64,12 +65,6 @@ class Threshold:
     n_above: int
     n_held_back: int
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Threshold":
-        """Read what a model file says of its calibration."""
-        n = _n_vouching(record["guarantee"], record["n_normal_scores"])
-        return cls(record["threshold"], record["rule"], record["n_above"], n)
-
     @property
     def rate(self) -> float | None:
         """The share of fresh normals that such thresholds flag on average, if one is promised."""
@@ -96,11 +91,6 @@ class Threshold:
         interval = self.interval and list(self.interval)
         rates = {"expected_false_alarm_rate": self.rate, "false_alarm_interval": interval}
         return {"threshold": self.value, "rule": self.rule, **rates}
-
-
-def _n_vouching(guarantee: str, n_normals: int) -> int:
-    """Return how many held-back normals stand behind a threshold: none where none is promised."""
-    return 0 if guarantee.startswith(NOTHING) else n_normals
 
 
 def _percent(share: float) -> str:
@@ -144,9 +134,32 @@ class Calibration:
     @property
     def at(self) -> Threshold:
         """The threshold, with what is known of its false-alarm rate."""
-        n = _n_vouching(self.guarantee, len(self.normal_scores))
+        n = 0 if self.guarantee.startswith(NOTHING) else len(self.normal_scores)
         n_above = int((self.normal_scores > self.threshold).sum())
         return Threshold(self.threshold, self.rule, n_above, n)
+
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        names = ("threshold", "rule", "guarantee", "prior")
+        record = {name: getattr(self, name) for name in names}
+        return State(record, {name: getattr(self, name) for name in _SCORES})
+
+    @classmethod
+    def from_state(cls, state: State) -> "Calibration":
+        """Inverse of `state`, checked."""
+        normal, training, anomaly = (state.array(name, np.float64, (None,)) for name in _SCORES)
+        for name, scores in zip(_SCORES, (normal, training, anomaly), strict=True):
+            require(bool((np.diff(scores) >= 0).all()), f"'{state.name}.{name}' is not sorted.")
+        require(min(len(normal), len(training)) > 0, f"{state.name!r} has no scores.")
+        return cls(
+            normal,
+            training,
+            state.number("threshold"),
+            state.text("guarantee"),
+            state.text("rule"),
+            anomaly,
+            state.positive("prior", below=1) if state.has("prior") else None,
+        )
 
     def at_false_alarm_rate(self, rate: float) -> "Calibration":
         """Move the threshold so that fresh normals exceed it with probability at most `rate`.
@@ -270,7 +283,14 @@ class Calibration:
     @property
     def meaning(self) -> str:
         """What `probability` rests on, in words."""
-        return meaning(len(self.anomaly_scores), self.prior)
+        k = len(self.anomaly_scores)
+        if not k:
+            return "an order of rows, no frequency: no labelled anomaly was held back"
+        share = "even odds at the threshold"
+        if self.prior is not None:
+            share = f"if {100 * self.prior:.3g} % of the rows are anomalies"
+        rough = "; rough, because they are few" if k < ENOUGH_ANOMALIES else ""
+        return f"from {k} labelled anomalies that were held back, {share}{rough}"
 
     @cached_property
     def _middle_and_spread(self) -> tuple[float, float]:
@@ -315,17 +335,6 @@ class Calibration:
         found = optimize.minimize(loss, (0.0, 1.0), jac=True, bounds=bounds, method="L-BFGS-B")
         a, b = found.x
         return float(a), float(b)
-
-
-def meaning(k: int, prior: float | None) -> str:
-    """Say what probabilities from k held-back anomalies and a stated share rest on."""
-    if not k:
-        return "an order of rows, no frequency: no labelled anomaly was held back"
-    share = "even odds at the threshold"
-    if prior is not None:
-        share = f"if {100 * prior:.3g} % of the rows are anomalies"
-    rough = "; rough, because they are few" if k < ENOUGH_ANOMALIES else ""
-    return f"from {k} labelled anomalies that were held back, {share}{rough}"
 
 
 def check_cost(name: str, value: float) -> None:

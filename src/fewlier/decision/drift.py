@@ -1,7 +1,7 @@
 """Whether rows as a whole still look like the training normals: two-sample tests of the columns."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, final
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from fewlier.shown import shown
-from fewlier.state import Json, require
+from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Kind
 
 LEVEL = 0.01
@@ -50,60 +50,58 @@ class Reference:
     counts: tuple[Ints, ...]
 
     @classmethod
-    def of(cls, encoder: Encoder, normals: Encoded) -> "Reference":
+    def from_encoded(cls, encoder: Encoder, normals: Encoded) -> "Reference":
         """Choose bins that hold about as many normals each, and count."""
         edges = []
         for d, column in enumerate(encoder.schema.columns):
             values = normals.targets[normals.observed[:, d] & ~normals.impossible[:, d], d]
             has_levels = column.coding in (Kind.BINARY, Kind.CATEGORY)
             edges.append(_edges(values[:0] if has_levels else values))
-        empty = cls(tuple(edges), tuple(np.zeros(n, np.int64) for n in _n_bins(encoder, edges)))
-        return cls(empty.edges, empty.count(normals))
+        return cls(tuple(edges), _count(normals, edges, _n_bins(encoder, edges)))
 
     def count(self, rows: Encoded) -> tuple[Ints, ...]:
         """Count rows by bin, for each column."""
-        return tuple(
-            self._count_column(rows, d, len(counts)) for d, counts in enumerate(self.counts)
-        )
+        return _count(rows, self.edges, [len(counts) for counts in self.counts])
 
-    @property
-    def sizes(self) -> Json:
-        """How many edges and bins each column has, as JSON values."""
-        edges, counts = ([len(part) for part in parts] for parts in (self.edges, self.counts))
-        return {"n_edges": edges, "n_bins": counts}
-
-    @property
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The edges, if there are any, and counts of all columns, by their name in a model file."""
-        edges = np.concatenate(self.edges)
-        named: dict[str, npt.NDArray[Any]] = {"reference.counts": np.concatenate(self.counts)}
-        return named | ({"reference.edges": edges} if len(edges) else {})
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        edges, counts = np.concatenate(self.edges), np.concatenate(self.counts)
+        n_edges = [len(edges) for edges in self.edges]
+        return State({"n_edges": n_edges}, {"edges": edges, "counts": counts})
 
     @classmethod
-    def read(
-        cls, sizes: Json, arrays: Mapping[str, npt.NDArray[Any]], encoder: Encoder
-    ) -> "Reference":
-        """Inverse of `sizes` and `arrays`; raises `FormatError` for what cannot be counted."""
-        flat = arrays.get("reference.edges", np.empty(0, np.float32)).copy()
-        edges = np.split(flat, np.cumsum(sizes["n_edges"])[:-1])
-        require(sizes["n_bins"] == _n_bins(encoder, edges), "its reference fits other columns.")
-        counts = np.split(arrays["reference.counts"].copy(), np.cumsum(sizes["n_bins"])[:-1])
-        is_sorted = all((part[1:] > part[:-1]).all() for part in edges)
+    def from_state(cls, state: State, encoder: Encoder) -> "Reference":
+        """Inverse of `state`, checked."""
+        n_edges = state.counts("n_edges", MAX_EDGES)
+        require(len(n_edges) == encoder.n_columns, "its reference fits other columns.")
+        flat = state.array("edges", np.float32, (sum(n_edges),))
+        edges = np.split(flat, np.cumsum(n_edges)[:-1])
+        is_sorted = all((np.diff(part) > 0).all() for part in edges)
         require(is_sorted, "the edges of its reference are not sorted.")
-        require(all((part >= 0).all() for part in counts), "its reference has negative counts.")
-        # As numbers of any size: those of a file may overflow.
-        totals = {sum(map(int, part)) for part in counts}
+        n_bins = _n_bins(encoder, edges)
+        flat = state.array("counts", np.int64, (sum(n_bins),))
+        counts = np.split(flat, np.cumsum(n_bins)[:-1])
+        require(bool((flat >= 0).all()), "its reference has negative counts.")
+        # Python's integers: those of a hostile file may overflow.
+        totals = {sum(part.tolist()) for part in counts}
         is_total = len(totals) == 1 and max(totals) <= MAX_ROWS
         require(is_total, f"its reference does not count the same rows, at most {MAX_ROWS}.")
         return cls(tuple(edges), tuple(counts))
 
-    def _count_column(self, rows: Encoded, d: int, n: int) -> Ints:
-        targets = np.where(rows.impossible[:, d], 0, rows.targets[:, d])
-        edges, missing = self.edges[d], n - 1
-        bins = np.searchsorted(edges, targets) if len(edges) else targets.astype(np.int64)
-        bins = np.clip(bins, 0, missing - 2)  # a column that never had a value has one bin for all
-        bins = np.where(rows.impossible[:, d], missing - 1, bins)
-        return np.bincount(np.where(rows.observed[:, d], bins, missing), minlength=n)
+
+def _count(
+    rows: Encoded, edges: Sequence[npt.NDArray[np.float32]], n_bins: Sequence[int]
+) -> tuple[Ints, ...]:
+    """Count rows by bin, for each column."""
+    counts = []
+    for d, (inner, n) in enumerate(zip(edges, n_bins, strict=True)):
+        is_impossible, is_missing = rows.impossible[:, d], ~rows.observed[:, d]
+        targets = np.where(is_impossible, 0, rows.targets[:, d])
+        bins = np.searchsorted(inner, targets) if len(inner) else targets.astype(np.int64)
+        bins = np.clip(bins, 0, n - 3)  # a column that never had a value has one bin for all
+        bins = np.select([is_missing, is_impossible], [n - 1, n - 2], bins)
+        counts.append(np.bincount(bins, minlength=n))
+    return tuple(counts)
 
 
 def _n_bins(encoder: Encoder, edges: Sequence[npt.NDArray[np.float32]]) -> list[int]:

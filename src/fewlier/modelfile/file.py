@@ -1,15 +1,14 @@
-"""FittedModel <-> file: one zip of a manifest (JSON) and weights (safetensors), and no pickle."""
+"""A fitted detector <-> file: the tree of what each of its parts stores."""
 
-import struct
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
-import safetensors.numpy
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from fewlier import __version__
@@ -17,393 +16,314 @@ from fewlier.atomic import PathLike
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Reference
 from fewlier.density import DENSITIES, build_density
-from fewlier.density.base import Architecture, Density
+from fewlier.density.base import FLOWS, Architecture, Density
 from fewlier.density.conditionals import CONDITIONALS
 from fewlier.density.joint import Anchors, n_value_parameters
 from fewlier.errors import FormatError, UserError
 from fewlier.memory import Memory
-from fewlier.modelfile.container import WEIGHTS, Archive, opened, parse_json, write_archive
-from fewlier.modelfile.manifest import (
-    FORMAT,
-    MAX_LAYERS,
-    N_PROBES,
-    VERSION,
-    Layout,
-    bytes_of,
-    extreme_rows,
-    forest_layout,
-    manifest_of,
-    memory_layout,
-    n_layers,
-    neighbours_layout,
-    probe_rows,
-    reference_layout,
-)
+from fewlier.modelfile.container import brief, opened, write
+from fewlier.modelfile.probes import check_probes, probe_state
+from fewlier.score.limits import MAX_NEIGHBOURS, MAX_NODES
 from fewlier.score.model import FittedMember, FittedModel, feature_owner
 from fewlier.score.neighbours import Neighbours
-from fewlier.score.trees import Forest
-from fewlier.state import Json, require
-from fewlier.table import Encoded, Encoder, Kind, Table
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.score.trees import NODE_FIELDS, Forest
+from fewlier.settings import DEVICES, available_device, read_recipe
+from fewlier.state import State, is_count, is_text, require
+from fewlier.summary import Summary
+from fewlier.table import Encoder
+from fewlier.training.folds import MAX_FOLDS
 
-PROBE_TOLERANCE = 1e-4
-
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-
-_FLAGS = ("observed", "impossible", "counted", "novel")  # of the rows in a memory
-_SCORES = ("normal_scores", "training_scores", "anomaly_scores")
-_DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
-# safetensors names each tensor once, with its type, shape and place.
-_HEADER_BYTES_PER_TENSOR = 1024
+MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
+_SIZES = ("n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 
 
-def save_model(
-    model: FittedModel,
-    path: PathLike,
-    *,
-    memory: Memory | None = None,
-    extra: Json,
-    check: Callable[[Path], object] | None = None,
-) -> None:
-    """Write a model to a file, whole or not at all.
+@final
+@dataclass(frozen=True)
+class Saved:
+    """A fitted detector as a file holds it.
 
     Parameters
     ----------
+    parameters : dict
+        Those of its constructor.
+    has_column_names : bool
+        Whether the columns had names that the user gave.
     model : FittedModel
         The model.
-    path : path
-        Where to; a file there is replaced.
-    memory : Memory or None
-        Rows to keep with it, for updates.
-    extra : dict
-        JSON values to keep with it, such as the parameters of its detector.
-    check : callable, or None
-        Reads the file back before it takes the place of another; else `load_model` does.
+    kept_rows : Memory or None
+        Rows for updates.
+    summary : Summary
+        What the fit did.
     """
-    rows = probe_rows(model.encoder)
-    manifest: Json = {
-        "format": FORMAT,
-        "version": VERSION,
-        "versions": {"fewlier": __version__, "torch": str(torch.__version__)},
-        "encoder": model.encoder.to_json(),
-        "density": {
-            "name": next(n for n, cls in DENSITIES.items() if type(model.density) is cls),
-            "n_components": int(model.density.joint.n_components),
-            **_sizes_record(model.density.architecture),
-        },
-        "selection": model.selection,
-        "members": [
+
+    parameters: Mapping[str, Any]
+    has_column_names: bool
+    model: FittedModel
+    kept_rows: Memory | None
+    summary: Summary
+
+    def state(self) -> State:
+        """Return what a model file holds."""
+        seed = self.parameters["random_state"]
+        seed = int(seed) if isinstance(seed, Integral) else None
+        return State(
+            {
+                "parameters": dict(self.parameters) | {"random_state": seed},
+                "has_column_names": self.has_column_names,
+                "summary": self.summary.state(),
+                "model": _model_state(self.model),
+                "kept_rows": self.kept_rows and self.kept_rows.state(),
+                "probes": probe_state(self.model),
+                "versions": State({"fewlier": __version__, "torch": str(torch.__version__)}),
+            }
+        )
+
+    @classmethod
+    def from_state(cls, state: State, defaults: Mapping[str, Any]) -> "Saved":
+        """Inverse of `state`, checked; `defaults` are the parameters of a constructor."""
+        parameters = read_parameters(state.part("parameters"), defaults)
+        model = _read_model(state.part("model"), available_device(parameters["device"]))
+        kept_rows = state.optional("kept_rows")
+        saved = cls(
+            parameters,
+            state.flag("has_column_names"),
+            model,
+            None if kept_rows is None else Memory.from_state(kept_rows, model.encoder),
+            Summary.from_state(state.part("summary"), model.calibration.at),
+        )
+        versions = state.part("versions")
+        for name in ("fewlier", "torch"):
+            versions.text(name)
+        check_probes(model, state.part("probes"))
+        state.check_all_read()
+        return saved
+
+
+def save(saved: Saved, path: PathLike, check: Callable[[Path], object]) -> None:
+    """Write a detector to a file, whole or not at all.
+
+    `check` reads the file back before it takes the place of another.
+    """
+    model = saved.model
+    n_layers = _n_layers(model.density.architecture, len(model.members))
+    if n_layers > MAX_LAYERS:
+        raise UserError(
+            f"A saved model can take a row through at most {MAX_LAYERS} layers, counting members, "
+            f"orderings or masks, and hidden layers; this one has {n_layers}. Fit with fewer."
+        )
+    write(path, saved.state(), check)
+
+
+def load(path: PathLike, defaults: Mapping[str, Any]) -> Saved:
+    """Read a detector from a file.
+
+    Raises
+    ------
+    FormatError
+        If anything in the file is not as `save` writes it, or if its probe rows do not score as
+        they did when it was saved.
+    """
+    with opened(path) as state:
+        return Saved.from_state(state, defaults)
+
+
+def read_parameters(state: State, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the parameters of a constructor, and refuse values that `fit` would refuse."""
+    parameters = {name: state.value(name) for name in defaults}
+    for name in ("density", "selection", "flow", "unlabelled"):
+        state.text(name)
+    state.text("device", DEVICES)
+    parameters["lambdas"] = tuple(state.items("lambdas"))
+    if state.has("hidden"):
+        parameters["hidden"] = tuple(state.items("hidden"))
+    if state.has("random_state"):
+        state.count("random_state", most=2**63)
+    for name in ("columns", "conditionals"):
+        if state.has(name) and not (name == "columns" and is_text(state.value(name))):
+            state.mapping(name, is_text, "of texts")
+    if type(parameters["learning_rate"]) is int:
+        parameters["learning_rate"] = float(parameters["learning_rate"])
+    try:
+        read_recipe(parameters | {"device": "cpu"})
+    except UserError as error:
+        raise FormatError(f"it does not describe a detector: {brief(error)}") from error
+    return parameters
+
+
+def _n_layers(sizes: Architecture, n_members: int) -> int:
+    """Bound the layers that scoring a row evaluates; each takes time, however small the file."""
+    n_passes = max(sizes.n_orderings, sizes.n_masks, sizes.n_samples)
+    return n_members * n_passes * sizes.n_transforms * (len(sizes.hidden) + 1)
+
+
+def _model_state(model: FittedModel) -> State:
+    members = [
+        State(
             {
                 "weight": float(m.weight),
                 "lam": float(m.lam),
                 "fold": int(m.fold),
                 "scale": float(m.scale),
                 "passes": list(m.passes),
-            }
-            for m in model.members
-        ],
-        "calibration": {
-            "threshold": float(model.calibration.threshold),
-            "rule": model.calibration.rule,
-            "n_above": model.calibration.at.n_above,
-            "guarantee": model.calibration.guarantee,
-            "n_normal_scores": len(model.calibration.normal_scores),
-            "n_training_scores": len(model.calibration.training_scores),
-            "n_anomaly_scores": len(model.calibration.anomaly_scores),
-            "prior": model.calibration.prior and float(model.calibration.prior),
-        },
-        "memory": memory and {"n_rows": len(memory), "n_folds": len(memory.roles)},
-        "reference": model.reference.sizes,
-        "neighbours": model.neighbours and model.neighbours.record,
-        "forest": model.forest and model.forest.record,
-        "probes": {"rows": rows, "scores": _probe_scores(model, rows).tolist()},
-        "extra": extra,
-    }
-    if n_layers(manifest) > MAX_LAYERS:
-        raise UserError(
-            f"A saved model must take a row through at most {MAX_LAYERS} layers, counting members, "
-            f"orderings or masks, and hidden layers; got {n_layers(manifest)}. Fit with fewer."
+            },
+            {f"parameters.{n}": _array(p) for n, p in m.density.named_parameters()}
+            | {f"anchors.{n}": _array(a) for n, a in m.anchors._asdict().items()}
+            | {"centre": m.centre},
         )
-    arrays = _arrays(model) | model.reference.arrays | (_memory_arrays(memory) if memory else {})
-    write_archive(path, manifest, safetensors.numpy.save(arrays), check or load_model)
-
-
-def load_model(
-    path: PathLike, *, device: torch.device | str = "cpu"
-) -> tuple[FittedModel, Memory | None, Json]:
-    """Return the model in a file, and the memory and the `extra` it was saved with.
-
-    Raises
-    ------
-    FormatError
-        If anything in the file is not as `save_model` writes it, or if its probe rows do not
-        score as they did when it was saved.
-    """
-    with opened(path) as archive:
-        manifest = manifest_of(archive)
-        encoder = Encoder.from_json(manifest["encoder"])
-        require(manifest["density"]["name"] in DENSITIES, "its density is unknown.")
-        _check_conditionals(encoder)
-        require(
-            _least_bytes(manifest, encoder) <= archive.size(WEIGHTS),
-            "its weights are smaller than its manifest implies.",
-        )
-        density = _template(manifest["density"], encoder)
-        layout = _layout(manifest, density, encoder.n_columns) | memory_layout(manifest, encoder)
-        layout |= reference_layout(manifest) | neighbours_layout(manifest, encoder)
-        layout |= forest_layout(manifest, encoder)
-        arrays = _read_arrays(archive, layout)
-        _check_values(arrays)
-        model = _built(manifest, encoder, density, arrays, torch.device(device))
-        _check_probes(model, manifest["probes"])
-        extra: Json = manifest["extra"]
-        return model, _built_memory(arrays, encoder) if manifest["memory"] else None, extra
-
-
-def _probe_scores(
-    model: FittedModel, rows: list[list[float | str | None]]
-) -> npt.NDArray[np.float64]:
-    columns = zip(model.encoder.schema.columns, zip(*rows, strict=True), strict=True)
-    cells = {
-        column.name: np.array(values, dtype=object if column.kind is Kind.CATEGORY else np.float64)
-        for column, values in columns
-    }
-    with np.errstate(all="ignore"):  # what is wrong with a damaged file shows in the score
-        # Not padded to a whole chunk: of many passes that would take far more memory than the file.
-        return model.score(model.encoder.encode(Table(cells)), chunk=N_PROBES)
-
-
-def _check_probes(model: FittedModel, probes: Json) -> None:
-    found = _probe_scores(model, probes["rows"])
-    is_close = np.allclose(found, probes["scores"], rtol=PROBE_TOLERANCE, atol=PROBE_TOLERANCE)
-    require(
-        is_close,
-        f"its probe rows must score {probes['scores']}; they score {found.tolist()}.",
+        for m in model.members
+    ]
+    density = model.density
+    sizes = vars(density.architecture) | {"hidden": [int(n) for n in density.architecture.hidden]}
+    name = next(n for n, cls in DENSITIES.items() if type(density) is cls)
+    sizes |= {"name": name, "n_components": density.joint.n_components}
+    neighbours, forest = model.neighbours, model.forest
+    return State(
+        {
+            "encoder": model.encoder.state(),
+            "density": State(sizes, {n: _array(v) for n, v in density.drawn().items()}),
+            "selection": model.selection,
+            "members": members,
+            "neighbours": neighbours
+            and State(
+                {n: getattr(neighbours, n) for n in ("share", "alone", "lean", "spread")},
+                {n.removeprefix("neighbours."): _array(v) for n, v in neighbours.tensors.items()},
+            ),
+            "forest": forest
+            and State(
+                {"share": forest.share, "spread": forest.spread},
+                {n.removeprefix("forest."): _array(v) for n, v in forest.tensors.items()},
+            ),
+            "calibration": model.calibration.state(),
+            "reference": model.reference.state(),
+        }
     )
-    is_finite = np.isfinite(_probe_scores(model, extreme_rows(model.encoder))).all()
-    require(bool(is_finite), "its weights give rows a score that is not finite.")
 
 
-def _arrays(model: FittedModel) -> Arrays:
-    """Name every tensor of a model."""
-    tensors = {f"density.{name}": value for name, value in _buffers(model.density).items()}
-    if model.neighbours is not None:
-        tensors |= model.neighbours.tensors
-    if model.forest is not None:
-        tensors |= model.forest.tensors
-    arrays: Arrays = {
-        f"calibration.{name}": getattr(model.calibration, name)
-        for name in _SCORES
-        if len(getattr(model.calibration, name))
-    }
-    for index, member in enumerate(model.members):
-        prefix = f"member.{index}"
-        parameters = member.density.named_parameters()
-        tensors |= {f"{prefix}.parameters.{n}": value for n, value in parameters}
-        tensors |= {f"{prefix}.anchors.{n}": v for n, v in member.anchors._asdict().items()}
-        arrays[f"{prefix}.centre"] = member.centre
-    arrays |= {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+def _array(tensor: Tensor) -> Any:  # noqa: ANN401 - an array of any type
+    return tensor.detach().cpu().numpy()
 
 
-def _buffers(density: Density) -> dict[str, Tensor]:
-    """Return what is random in the structure of a density: its state but for the parameters."""
-    parameters = {name for name, _ in density.named_parameters()}
-    return {name: v for name, v in density.state_dict().items() if name not in parameters}
+def _tensor(state: State, name: str, like: Tensor, device: torch.device) -> Tensor:
+    dtype = str(like.dtype).removeprefix("torch.")
+    return torch.from_numpy(state.array(name, dtype, tuple(like.shape))).to(device)
 
 
-def _check_conditionals(encoder: Encoder) -> None:
+def _read_model(state: State, device: torch.device) -> FittedModel:
+    encoder = Encoder.from_state(state.part("encoder"))
+    selection = state.text("selection", ("average", "best"))
+    parts = list(state.parts("members"))
+    require(len(parts) > 0, "it has no members.")
+    density = _read_density(state.part("density"), encoder, len(parts), state, device)
+    members = tuple(_read_member(part, density, device) for part in parts)
+    total = sum(member.weight for member in members)
+    require(abs(total - 1) <= 1e-6, "the weights of its members do not sum to 1.")
+    for member in members:
+        is_scale = member.scale == 1 or selection == "average"
+        require(is_scale, "the scale of its best member is not 1.")
+    neighbours = _read_neighbours(state.optional("neighbours"), encoder, device)
+    forest = _read_forest(state.optional("forest"), encoder, device)
+    require(neighbours is None or selection == "average", "its best member has neighbours.")
+    require(forest is None or neighbours is not None, "it has a forest but no neighbours.")
+    shares = sum(part.share for part in (neighbours, forest) if part is not None)
+    require(shares < 1, "the shares of its neighbours and its forest are 1 or more.")
+    return FittedModel(
+        encoder,
+        members,
+        "average" if selection == "average" else "best",
+        Calibration.from_state(state.part("calibration")),
+        Reference.from_state(state.part("reference"), encoder),
+        neighbours,
+        forest,
+    )
+
+
+def _read_density(
+    state: State, encoder: Encoder, n_members: int, model: State, device: torch.device
+) -> Density:
     for column in encoder.schema.columns:
         conditional = CONDITIONALS.get(column.scored_by)
         is_known = conditional is not None and conditional.coding is column.coding
         require(is_known, f"column {column.name!r} is scored by an unknown {column.scored_by!r}.")
-
-
-def _least_bytes(manifest: Json, encoder: Encoder) -> int:
-    """Return bytes that the weights take at least: sizes are checked before they are allocated."""
-    record = manifest["density"]
-    density = DENSITIES[record["name"]]
-    n_outputs = n_value_parameters(encoder, record["n_components"])
-    size = density.least_size(_sizes(record), encoder, n_outputs)
-    return int(4 * (len(manifest["members"]) * size.parameters + size.structure))
-
-
-def _sizes_record(sizes: Architecture) -> Json:
-    """Return the sizes as JSON values, whatever types of number the user gave."""
-    record = {
-        name: v if isinstance(v, str) else int(v)
-        for name, v in vars(sizes).items()
-        if name != "hidden"
-    }
-    return {"hidden": [int(width) for width in sizes.hidden], **record}
-
-
-def _sizes(record: Json) -> Architecture:
-    values = {name: v for name, v in record.items() if name not in ("name", "n_components")}
-    return Architecture(**values | {"hidden": tuple(record["hidden"])})
-
-
-def _template(record: Json, encoder: Encoder) -> Density:
-    name, n_components = record["name"], record["n_components"]
-    return build_density(name, encoder, n_components, _sizes(record), torch.Generator())
-
-
-def _layout(manifest: Json, density: Density, n_columns: int) -> Layout:
-    """Return the type and shape that every tensor of the file must have."""
-    calibration = manifest["calibration"]
-    layout = {f"density.{name}": _spec(tensor) for name, tensor in _buffers(density).items()}
-    for name in _SCORES:
-        if calibration[f"n_{name}"]:
-            layout[f"calibration.{name}"] = ("F64", [calibration[f"n_{name}"]])
-    for index, record in enumerate(manifest["members"]):
-        prefix, passes = f"member.{index}", record["passes"]
-        require(max(passes) < density.n_passes, "a member scores with a pass that is not there.")
-        for name, parameter in density.named_parameters():
-            layout[f"{prefix}.parameters.{name}"] = _spec(parameter)
-        for name in Anchors._fields:
-            layout[f"{prefix}.anchors.{name}"] = ("F32", [len(passes), n_columns])
-        layout[f"{prefix}.centre"] = ("F64", [n_columns + 1])
-    return layout
-
-
-def _spec(tensor: Tensor) -> tuple[str, list[int]]:
-    return _DTYPES[tensor.dtype], list(tensor.shape)
-
-
-def _read_arrays(archive: Archive, layout: Layout) -> Arrays:
-    """Read the weights, after their size and then their header proved to be those of the layout."""
-    size, start = archive.size(WEIGHTS), archive.read(WEIGHTS, 8)
-    require(len(start) == 8, "its weights have no header.")
-    (header_bytes,) = struct.unpack("<Q", start)
-    n_bytes = bytes_of(layout)
-    is_short = header_bytes <= _HEADER_BYTES_PER_TENSOR * len(layout)
-    require(
-        is_short and size == 8 + header_bytes + n_bytes,
-        f"its weights are {size} bytes, which is not what its manifest implies.",
+    name = state.text("name", DENSITIES)
+    hidden = state.items("hidden", lambda n: is_count(n, 1), "of positive integers")
+    flow, counts = state.text("flow", FLOWS), {n: state.count(n, 1) for n in _SIZES}
+    sizes, n_components = (
+        Architecture(tuple(hidden), flow=flow, **counts),
+        state.count("n_components", 1),
     )
-    header = parse_json(archive.read(WEIGHTS, 8 + header_bytes)[8:], "the header of its weights")
-    different = sorted(set(header) ^ set(layout))
-    require(not different, f"tensors are missing or unexpected: {different[:5]}.")
-    for name, (dtype, shape) in layout.items():
-        record = header[name] if isinstance(header[name], dict) else {}
-        found = record.get("dtype"), record.get("shape")
-        require(found == (dtype, shape), f"tensor {name!r} is {found}, not {(dtype, shape)}.")
-    try:
-        arrays: Arrays = safetensors.numpy.load(archive.read(WEIGHTS))
-    except (SafetensorError, ValueError) as error:
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(f"its weights are no safetensors ({error}).") from error
-    return arrays
-
-
-def _check_values(arrays: Arrays) -> None:
-    for name, array in arrays.items():
-        require(bool(np.isfinite(array).all()), f"tensor {name!r} holds NaN or infinity.")
-        is_sorted = not name.startswith("calibration.") or bool((array[1:] >= array[:-1]).all())
-        require(is_sorted, f"tensor {name!r} is not sorted.")
-    for name in (f"memory.{flag}" for flag in _FLAGS):
-        require(bool((arrays.get(name, np.zeros(1)) <= 1).all()), f"{name!r} is no truth value.")
-
-
-def _built(
-    manifest: Json, encoder: Encoder, density: Density, arrays: Arrays, device: torch.device
-) -> FittedModel:
-    """Put a model together from parts that were all checked."""
-    # Copies, because a slice of the file's bytes is not aligned as tensors are.
-    tensors = {
-        name: torch.tensor(array, device=device)
-        for name, array in arrays.items()
-        if name.startswith(("density.", "neighbours.", "forest."))
-        or ".parameters." in name
-        or ".anchors." in name
-    }
-    # The layout was checked: only parameters are missing, and each member has its own.
-    density.load_state_dict(_under("density.", tensors), strict=False)
+    is_short = _n_layers(sizes, n_members) <= MAX_LAYERS
+    require(is_short, f"a row passes more than {MAX_LAYERS} layers.")
+    least = DENSITIES[name].least_size(sizes, encoder, n_value_parameters(encoder, n_components))
+    n_bytes = sum(array.nbytes for array in model.arrays.values())
+    is_there = 4 * (n_members * least.parameters + least.structure) <= n_bytes
+    require(is_there, "its weights are smaller than its sizes imply.")
+    density = build_density(name, encoder, n_components, sizes, torch.Generator())
+    drawn = {n: _tensor(state, n, like, device) for n, like in density.drawn().items()}
+    density.load_state_dict(drawn, strict=False)
     density.check_structure()
-    density.to(device)
-    members = tuple(
-        FittedMember(
-            record["weight"],
-            record["lam"],
-            record["fold"],
-            density.with_parameters(_under(f"member.{index}.parameters.", tensors)),
-            tuple(record["passes"]),
-            Anchors(**_under(f"member.{index}.anchors.", tensors)),
-            arrays[f"member.{index}.centre"].copy(),
-            record["scale"],
-        )
-        for index, record in enumerate(manifest["members"])
-    )
-    normal, training, anomaly = (
-        arrays.get(f"calibration.{name}", np.empty(0)).astype(np.float64) for name in _SCORES
-    )
-    calibration = Calibration(
-        normal,
-        training,
-        manifest["calibration"]["threshold"],
-        manifest["calibration"]["guarantee"],
-        manifest["calibration"]["rule"],
-        anomaly_scores=anomaly,
-        prior=manifest["calibration"]["prior"],
-    )
-    is_above = calibration.at.n_above == manifest["calibration"]["n_above"]
-    require(is_above, "its threshold lies elsewhere among the held-back rows than it says.")
-    reference = Reference.read(manifest["reference"], arrays, encoder)
-    return FittedModel(
-        encoder,
-        members,
-        manifest["selection"],
-        calibration,
-        reference,
-        Neighbours.read(manifest["neighbours"], tensors, encoder),
-        Forest.read(manifest["forest"], tensors, feature_owner(encoder, device)),
+    return density.to(device)
+
+
+def _read_member(state: State, density: Density, device: torch.device) -> FittedMember:
+    passes = state.counts("passes", density.n_passes - 1)
+    is_ascending = len(passes) > 0 and passes == sorted(set(passes))
+    require(is_ascending, f"'{state.name}.passes' must be ascending numbers.")
+    n_columns = len(density.joint.log_scale)
+    anchor = torch.empty(len(passes), n_columns)
+    return FittedMember(
+        state.positive("weight"),
+        state.number("lam", least=0),
+        state.count("fold", most=MAX_FOLDS - 1),
+        density.with_parameters(
+            {
+                n: _tensor(state, f"parameters.{n}", like, device)
+                for n, like in density.named_parameters()
+            }
+        ),
+        tuple(passes),
+        Anchors(*(_tensor(state, f"anchors.{n}", anchor, device) for n in Anchors._fields)),
+        state.array("centre", np.float64, (n_columns + 1,)),
+        state.positive("scale"),
     )
 
 
-def _memory_arrays(memory: Memory) -> Arrays:
-    """Name the arrays of a memory; truth values are bytes."""
-    arrays = {
-        "inputs": memory.encoded.inputs,
-        "targets": memory.encoded.targets,
-        "observed": memory.encoded.observed.view(np.uint8),
-        "impossible": memory.encoded.impossible.view(np.uint8),
-        "labels": memory.labels,
-        "counted": memory.counted.view(np.uint8),
-        "novel": memory.novel.view(np.uint8),
-        "roles": memory.roles,
+def _read_neighbours(
+    state: State | None, encoder: Encoder, device: torch.device
+) -> Neighbours | None:
+    if state is None:
+        return None
+    record: dict[str, Any] = {
+        "share": state.positive("share", below=1),
+        "alone": state.number("alone", least=0, most=1),
+        "lean": state.number("lean", least=1),
+        "spread": state.positive("spread"),
     }
-    return {f"memory.{name}": np.ascontiguousarray(array) for name, array in arrays.items()}
+    n_inputs, n_columns = encoder.n_inputs, encoder.n_columns
+    arrays = {name: state.array(name, "f4", (n_inputs,)) for name in ("mean", "scale")}
+    arrays["weight"] = state.array("weight", "f4", (n_columns,))
+    for side in ("normals", "anomalies"):
+        record[f"n_{side}"] = 0
+        if side == "normals" or "anomalies.rows" in state.arrays:
+            rows = arrays[f"{side}.rows"] = state.array(f"{side}.rows", "f4", (None, n_inputs))
+            is_count = 0 < len(rows) <= MAX_NEIGHBOURS
+            require(is_count, f"its neighbours are not 1 to {MAX_NEIGHBOURS} rows of a label.")
+            record[f"n_{side}"] = len(rows)
+            for name in ("typical", "outside"):
+                arrays[f"{side}.{name}"] = state.array(f"{side}.{name}", "f8", (n_columns,))
+    tensors = {f"neighbours.{n}": torch.from_numpy(a).to(device) for n, a in arrays.items()}
+    return Neighbours.read(record, tensors, encoder)
 
 
-def _built_memory(arrays: Arrays, encoder: Encoder) -> Memory:
-    # Copies, as above.
-    part = {n.removeprefix("memory."): v.copy() for n, v in arrays.items() if n[:7] == "memory."}
-    flags = {name: part[name].astype(np.bool_) for name in _FLAGS}
-    encoded = Encoded(part["inputs"], part["targets"], flags["observed"], flags["impossible"])
-    _check_rows(encoded, encoder)
-    has_levels = flags["observed"] & ~flags["impossible"] & (encoder.n_levels > 0)
-    require(not (flags["novel"] & ~has_levels).any(), "its memory has levels where none can be.")
-    is_label = np.isin(part["labels"], (ANOMALY, NORMAL, UNLABELLED))
-    require(bool(is_label.all()), "'memory.labels' is no label.")
-    memory = Memory(encoded, part["labels"], flags["counted"], flags["novel"], part["roles"])
-    require(not memory.lacks_a_role, "its memory lacks rows that every fold must have.")
-    require(memory.agrees, "its memory has anomalies that are not labelled so.")
-    return memory
-
-
-def _check_rows(rows: Encoded, encoder: Encoder) -> None:
-    """Refuse rows that no table can have been encoded as."""
-    codings = np.array([column.coding for column in encoder.schema.columns])
-    most = np.where(codings == Kind.BINARY, 1, encoder.n_levels - 1).astype(np.float64)
-    is_code = (codings == Kind.BINARY) | (codings == Kind.CATEGORY)
-    values = np.where(rows.observed & ~rows.impossible, rows.targets, 0)
-    codes = values[:, is_code]
-    is_right = (codes >= 0) & (codes <= most[is_code]) & (codes == np.floor(codes))
-    require(bool(is_right.all()), "its memory has codes beyond the levels of a column.")
-    amounts = values[:, (codings == Kind.COUNT) | (codings == Kind.POSITIVE)]
-    require(bool((amounts >= 0).all()), "its memory has counts or amounts below 0.")
-
-
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+def _read_forest(state: State | None, encoder: Encoder, device: torch.device) -> Forest | None:
+    if state is None:
+        return None
+    owner = feature_owner(encoder, device)
+    dtypes = dict(zip(NODE_FIELDS, ("i4", "f4", "i4", "f8"), strict=True))
+    n_nodes = math.prod(state.arrays.get("feature", np.empty(0)).shape)
+    require(0 < n_nodes <= MAX_NODES, f"its forest has not 1 to {MAX_NODES} nodes.")
+    arrays = {name: state.array(name, dtype, (n_nodes,)) for name, dtype in dtypes.items()}
+    arrays["scale"] = state.array("scale", "f4", (len(owner),))
+    arrays["centre"] = state.array("centre", "f8", (encoder.n_columns,))
+    tensors = {f"forest.{n}": torch.from_numpy(a).to(device) for n, a in arrays.items()}
+    record = {"share": state.positive("share", below=1), "spread": state.positive("spread")}
+    return Forest.read(record, tensors, owner)

@@ -6,12 +6,12 @@ import math
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from fewlier.arrays import Bools, Floats
-from fewlier.errors import FormatError
+from fewlier.state import State, require
 from fewlier.table.cells import Cells, missing
 from fewlier.table.dates import DateForm, Moments
 
@@ -129,21 +129,19 @@ class DatePart:
         """Return a number of the column in words."""
         return in_words(self.aspect, float(self.decode(np.array([cell]))[0]))
 
-    def to_json(self) -> dict[str, Any]:
-        """Fields as JSON values."""
-        return asdict(self) | {"form": self.form.to_json(), "aspect": self.aspect.value}
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        return State(asdict(self) | {"form": self.form.pattern, "aspect": self.aspect.value})
 
     @classmethod
-    def from_json(cls, record: object) -> DatePart:
-        """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
-        if isinstance(record, dict) and set(record) == set(cls.__slots__):
-            source, form, aspect, *ends = (record[name] for name in cls.__slots__)
-            are_floats = all(isinstance(end, float) for end in ends)
-            if isinstance(source, str) and aspect in list(Aspect) and are_floats:
-                part = cls(source, DateForm.from_json(form), Aspect(aspect), *ends)
-                if part._is_possible():
-                    return part
-        raise FormatError(f"What is read of a date must be one of its aspects; got {record!r}.")
+    def from_state(cls, state: State) -> DatePart:
+        """Inverse of `state`, checked."""
+        form = DateForm(state.text("form"))
+        form.check()
+        ends = (state.number(name) for name in ("start", "end", "reach"))
+        part = cls(state.text("source"), form, Aspect(state.text("aspect", [*Aspect])), *ends)
+        require(part._is_possible(), f"{state.name!r} cannot be read of dates.")
+        return part
 
     def _is_possible(self) -> bool:
         if self.aspect is Aspect.DATE:

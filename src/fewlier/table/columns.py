@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fewlier.arrays import Bools, Floats
-from fewlier.errors import CellError, FormatError, UserError
-from fewlier.state import fields_of, is_finite_float
+from fewlier.errors import CellError, UserError
+from fewlier.state import State, require
 from fewlier.table.aspects import Aspect, DatePart
 from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_text
 from fewlier.table.dates import Moments, iso_form
@@ -181,40 +181,39 @@ class Column:
         _check_most(self.name, f"numbers written like {self.form}", unread, n_known)
         return numbers, unread
 
-    def to_json(self) -> dict[str, Any]:
-        """Fields as JSON values."""
-        return {
-            "name": self.name,
-            "kind": self.kind.value,
-            "coding": self.coding.value,
-            "levels": list(self.levels),
-            "form": self.form.to_json(),
-            "date": self.date and self.date.to_json(),
-            "conditional": self.conditional,
-        }
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        return State(
+            {
+                "name": self.name,
+                "kind": self.kind.value,
+                "coding": self.coding.value,
+                "levels": list(self.levels),
+                "form": self.form.state(),
+                "date": self.date and self.date.state(),
+                "conditional": self.conditional,
+            }
+        )
 
     @classmethod
-    def from_json(cls, record: object) -> Column:
-        """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
-        fields = fields_of(record, "A column", cls.__slots__)
-        name, kind, coding, levels, form, date, conditional = fields
-        if not isinstance(name, str):
-            raise FormatError(f"The name of a column must be text; got {name!r}.")
-        # Lists, not sets: what stands in a damaged file may not be hashable.
-        if kind not in list(Kind) or coding not in [*CODINGS[Kind(kind)], Kind.CATEGORY]:
-            raise FormatError(
-                f"Column {name!r} must have a known kind and a coding of that kind; "
-                f"got {kind!r} and {coding!r}."
-            )
-        levels = _levels_from_json(name, levels)
-        if not (conditional is None or isinstance(conditional, str)):
-            raise FormatError(f"The conditional of column {name!r} must be a name or null.")
-        part = None if date is None else DatePart.from_json(date)
-        form = NumberForm.from_json(form)
-        column = cls(name, Kind(kind), Kind(coding), levels, form, part, conditional)
-        column._check_levels()
-        if part and (part.aspect is Aspect.WEEKDAY) != (column.kind is Kind.CATEGORY):
-            raise FormatError(f"Column {name!r} is read from dates as what it cannot hold.")
+    def from_state(cls, state: State) -> Column:
+        """Inverse of `state`, checked."""
+        kind = Kind(state.text("kind", [*Kind]))
+        found = state.optional("date")
+        date = None if found is None else DatePart.from_state(found)
+        column = cls(
+            state.text("name"),
+            kind,
+            Kind(state.text("coding", [*CODINGS[kind], Kind.CATEGORY])),
+            tuple(state.numbers("levels")) if kind is Kind.BINARY else tuple(state.texts("levels")),
+            NumberForm.from_state(state.part("form")),
+            date,
+            state.text("conditional") if state.has("conditional") else None,
+        )
+        require(column._has_possible_levels(), f"{state.name!r} has levels that it cannot hold.")
+        is_weekday = date is not None and date.aspect is Aspect.WEEKDAY
+        is_possible = date is None or is_weekday == (kind is Kind.CATEGORY)
+        require(is_possible, f"{state.name!r} cannot be read of dates.")
         return column
 
     def _positions(self, cells: Cells) -> Floats:
@@ -233,21 +232,17 @@ class Column:
         nearest = order[found]
         return np.where(levels[nearest] == cells, nearest, np.nan)
 
-    def _check_levels(self) -> None:
-        numeric = [level for level in self.levels if isinstance(level, float)]
+    def _has_possible_levels(self) -> bool:
+        """Whether the levels, all of them text or all numbers, fit the kind and the coding."""
         if self.kind is Kind.BINARY:
-            fits = len(numeric) == len(self.levels) == 2 and numeric[0] < numeric[1]
-        elif self.kind is Kind.COUNT and self.coding is Kind.CATEGORY:
+            return len(self.levels) == 2 and float(self.levels[0]) < float(self.levels[1])
+        if self.kind is Kind.COUNT and self.coding is Kind.CATEGORY:
             fits = bool(self.levels) and all(str(level).isdecimal() for level in self.levels)
         elif self.hardly_varies:
-            fits = not numeric and all(map(_is_number_text, self.levels))
+            fits = all(map(_is_number_text, self.levels))
         else:
-            fits = not numeric and (self.coding is Kind.CATEGORY or not self.levels)
-        if not fits or len(set(self.levels)) < len(self.levels):
-            raise FormatError(
-                f"The levels of column {self.name!r} must fit {self.kind.value!r} coded as "
-                f"{self.coding.value!r}; got {list(self.levels)[:_MAX_NAMED]!r}."
-            )
+            fits = self.coding is Kind.CATEGORY or not self.levels
+        return fits and len(set(self.levels)) == len(self.levels)
 
 
 LEFT_OUT = "left out"
@@ -262,13 +257,9 @@ class LeftOut(NamedTuple):
     reason: str
 
     @classmethod
-    def from_json(cls, record: object) -> LeftOut:
-        """Inverse of `_asdict`; raises `FormatError` for whatever that cannot have written."""
-        left = cls(*fields_of(record, "A column that was left out", cls._fields))
-        is_text = isinstance(left.name, str) and isinstance(left.reason, str)
-        if not is_text or type(left.position) is not int or left.position < 0:
-            raise FormatError(f"A column that was left out has a name and a place; got {left}.")
-        return left
+    def from_state(cls, state: State) -> LeftOut:
+        """Read what a file holds of it: its fields."""
+        return cls(state.text("name"), state.count("position"), state.text("reason"))
 
 
 @dataclass(frozen=True)
@@ -345,26 +336,19 @@ class Schema:
                 written[column.name] = column.date.written(texts, moments)
         return Table(cells, unread=unread, written=written)
 
-    def to_json(self) -> dict[str, Any]:
-        """One record per column."""
-        return {
-            "columns": [column.to_json() for column in self.columns],
-            "left_out": [left._asdict() for left in self.left_out],
-        }
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        columns = [column.state() for column in self.columns]
+        return State({"columns": columns, "left_out": [left._asdict() for left in self.left_out]})
 
     @classmethod
-    def from_json(cls, data: object) -> Schema:
-        """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
-        columns, left_out = fields_of(data, "A schema", ("columns", "left_out"))
-        for records in (columns, left_out):
-            if not isinstance(records, list):
-                found = type(records).__name__
-                raise FormatError(f"A schema must be lists of columns; got {found}.")
-        if not columns:
-            raise FormatError("A schema must be a list of columns; got none.")
-        schema = cls(tuple(map(Column.from_json, columns)), tuple(map(LeftOut.from_json, left_out)))
-        if len(set(schema.names)) < len(schema.names) or len(set(schema.given)) < len(schema.given):
-            raise FormatError("The columns of a schema must have different names; got one twice.")
+    def from_state(cls, state: State) -> Schema:
+        """Inverse of `state`, checked."""
+        columns = tuple(map(Column.from_state, state.parts("columns")))
+        schema = cls(columns, tuple(map(LeftOut.from_state, state.parts("left_out"))))
+        require(len(columns) > 0, "it has no columns.")
+        for names in (schema.names, schema.given):
+            require(len(set(names)) == len(names), "two of its columns have the same name.")
         return schema
 
 
@@ -437,11 +421,3 @@ def choices(wrong: str, names: Iterable[str]) -> str:
     names = list(names)
     close = get_close_matches(wrong, names, n=1)
     return f"Did you mean {close[0]!r}?" if close else f"Choose from {listed(names)}."
-
-
-def _levels_from_json(name: str, levels: object) -> tuple[str, ...] | tuple[float, ...]:
-    if isinstance(levels, list) and all(isinstance(level, str) for level in levels):
-        return tuple(levels)
-    if isinstance(levels, list) and all(map(is_finite_float, levels)):
-        return tuple(levels)
-    raise FormatError(f"The levels of column {name!r} must be all text or all finite numbers.")

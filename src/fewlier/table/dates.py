@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -13,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier.arrays import Bools, Floats
-from fewlier.errors import FormatError, UserError
+from fewlier.errors import UserError
+from fewlier.state import require
 from fewlier.table.cells import Cells, missing
 
 ISO = "ISO 8601"
@@ -130,16 +132,10 @@ class DateForm:
         """Whether a text is in this form."""
         return self._read(text) is not None
 
-    def to_json(self) -> str:
-        """Return the pattern."""
-        return self.pattern
-
-    @classmethod
-    def from_json(cls, record: object) -> DateForm:
-        """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
-        if not isinstance(record, str) or not cls(record)._is_possible():
-            raise FormatError(f"A form of dates must be a pattern of theirs; got {record!r}.")
-        return cls(record)
+    def check(self) -> None:
+        """Raise `FormatError` for a pattern that no dates are recognised by."""
+        is_possible = self._is_possible()
+        require(is_possible, f"{reprlib.repr(self.pattern)} is not a form of dates.")
 
     @property
     def _directives(self) -> list[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fewlier.arrays import Bools, Floats, Ints, hash_rows
-from fewlier.errors import FormatError
-from fewlier.state import fields_of, is_finite_float
+from fewlier.state import State, require
 from fewlier.table.cells import Cells, missing
 from fewlier.table.columns import MAX_COUNT, Column, Kind, Schema
 from fewlier.table.frame import Table
@@ -78,6 +77,28 @@ class Encoded:
             np.concatenate([self.impossible, other.impossible]),
         )
 
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        return State({}, vars(self))
+
+    @classmethod
+    def from_state(cls, state: State, encoder: Encoder) -> Encoded:
+        """Inverse of `state`; refuses rows that no table can have been encoded as."""
+        inputs = state.array("inputs", np.float32, (None, encoder.n_inputs))
+        shape = len(inputs), encoder.n_columns
+        targets = state.array("targets", np.float32, shape)
+        observed, impossible = (state.flags(name, shape) for name in ("observed", "impossible"))
+        codings = np.array([column.coding for column in encoder.schema.columns])
+        values = np.where(observed & ~impossible, targets, 0)
+        is_code = (codings == Kind.BINARY) | (codings == Kind.CATEGORY)
+        most = np.where(codings == Kind.BINARY, 1, encoder.n_levels - 1)[is_code]
+        codes = values[:, is_code]
+        are_codes = (codes >= 0) & (codes <= most) & (codes == np.floor(codes))
+        require(bool(are_codes.all()), f"{state.name!r} has codes beyond the levels of a column.")
+        amounts = values[:, np.isin(codings, LOGGED)]
+        require(bool((amounts >= 0).all()), f"{state.name!r} has counts or amounts below 0.")
+        return cls(inputs, targets, observed, impossible)
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
@@ -115,18 +136,16 @@ class ColumnStats:
             return np.clip(distance / self.span, -_MAX_FLOAT, _MAX_FLOAT)
 
     @classmethod
-    def from_json(cls, record: object) -> ColumnStats:
-        """Inverse of `dataclasses.asdict`; raises `FormatError` for impossible values."""
-        values = fields_of(record, "Column statistics", cls.__slots__)
-        if not all(map(is_finite_float, values)):
-            raise FormatError(f"Column statistics must be finite numbers; got {values}.")
-        stats = cls(*values)
-        if stats.unit <= 0 or stats.span <= 0 or not 0 <= stats.missing_rate <= 1:
-            raise FormatError(
-                f"Column statistics must have a positive unit and span and a rate in [0, 1]; "
-                f"got {stats}."
-            )
-        return stats
+    def from_state(cls, state: State) -> ColumnStats:
+        """Read what a file holds of it: its fields."""
+        return cls(
+            unit=state.positive("unit"),
+            low=state.number("low"),
+            span=state.positive("span"),
+            fill=state.number("fill"),
+            mean_target=state.number("mean_target"),
+            missing_rate=state.number("missing_rate", least=0, most=1),
+        )
 
 
 @dataclass(frozen=True)
@@ -267,24 +286,18 @@ class Encoder:
         values = np.where((codings == Kind.REAL)[:, None], real, targets)
         return np.where((codings == Kind.COUNT)[:, None], np.round(values), values)
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything `from_json` needs, as JSON values."""
-        return {
-            "schema": self.schema.to_json(),
-            "stats": [asdict(stats) for stats in self.stats],
-            "n_rows": self.n_rows,
-        }
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        stats = [asdict(stats) for stats in self.stats]
+        return State({"schema": self.schema.state(), "stats": stats, "n_rows": self.n_rows})
 
     @classmethod
-    def from_json(cls, data: object) -> Encoder:
-        """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
-        schema, stats, n_rows = fields_of(data, "An encoder", [f.name for f in fields(cls)])
-        schema = Schema.from_json(schema)
-        if not isinstance(stats, list) or len(stats) != len(schema.columns):
-            raise FormatError("An encoder must have statistics for each column of its schema.")
-        if type(n_rows) is not int or n_rows < 0:
-            raise FormatError(f"The rows of an encoder must be a number >= 0; got {n_rows!r}.")
-        return cls(schema, tuple(ColumnStats.from_json(record) for record in stats), n_rows)
+    def from_state(cls, state: State) -> Encoder:
+        """Inverse of `state`, checked."""
+        schema = Schema.from_state(state.part("schema"))
+        stats = tuple(map(ColumnStats.from_state, state.parts("stats")))
+        require(len(stats) == len(schema.columns), "not all of its columns have statistics.")
+        return cls(schema, stats, state.count("n_rows"))
 
 
 def _as_bits(

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from fewlier.arrays import Bools, Floats
-from fewlier.errors import FormatError, UserError
+from fewlier.errors import UserError
+from fewlier.state import State, require
 from fewlier.table.cells import Cells, missing, number_text
 
 # From this share of numbers on, a column is one of numbers with slips in it.
@@ -122,21 +123,17 @@ class NumberForm:
         numbers[present] = found
         return numbers, present & np.isnan(numbers)
 
-    def to_json(self) -> dict[str, Any]:
-        """Fields as JSON values."""
-        return asdict(self)
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        return State(asdict(self))
 
     @classmethod
-    def from_json(cls, record: object) -> NumberForm:
-        """Inverse of `to_json`; raises `FormatError` for whatever `to_json` cannot have written."""
-        is_record = isinstance(record, dict) and set(record) == set(cls.__slots__)
-        if isinstance(record, dict) and is_record:
-            *marks, parentheses = (record[name] for name in cls.__slots__)
-            if all(isinstance(mark, str) for mark in marks) and isinstance(parentheses, bool):
-                form = cls(**record)
-                if form._is_possible():
-                    return form
-        raise FormatError(f"A form of numbers must be one that can be recognised; got {record!r}.")
+    def from_state(cls, state: State) -> NumberForm:
+        """Inverse of `state`, checked."""
+        marks = {name: state.text(name) for name in ("decimal", "group", "prefix", "suffix")}
+        form = cls(**marks, parentheses=state.flag("parentheses"))
+        require(form._is_possible(), f"{state.name!r} is not a form that fewlier recognises.")
+        return form
 
     def _is_possible(self) -> bool:
         affixes = (self.prefix, _CURRENCY), (self.suffix, _UNIT)

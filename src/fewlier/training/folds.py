@@ -18,6 +18,9 @@ ENOUGH_CALIBRATION = 200
 # every fold: without it a fold would not know what is common.
 COMMON, COMMON_SHARE = 3, 0.01
 
+MAX_FOLDS = 64
+"""Folds that a model file may have; a fit has one or two."""
+
 NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
 

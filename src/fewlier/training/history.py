@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 
-from fewlier.state import fields_of, is_finite_float, require
+from fewlier.state import State, require
 
 CriterionName = Literal["auc", "smooth_auc", "likelihood", "reconstruction"]
 
@@ -52,28 +52,23 @@ class MemberCurve:
     epochs: tuple[int, ...]
     values: tuple[float, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self) | {"epochs": list(self.epochs), "values": list(self.values)}
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        return State(asdict(self) | {"epochs": list(self.epochs), "values": list(self.values)})
 
     @classmethod
-    def from_json(cls, record: object) -> "MemberCurve":
-        """Inverse of `to_json`; raises `FormatError` for what it cannot have written."""
-        names = ("lam", "fold", "weight", "best_epoch", "epochs", "values")
-        lam, fold, weight, best_epoch, epochs, values = fields_of(record, "a curve", names)
-        require(is_finite_float(lam) and lam >= 0, "the lambda of a curve is no number >= 0.")
-        is_share = is_finite_float(weight) and 0 <= weight <= 1
-        require(is_share, "the weight of a curve is no share.")
-        require(all(map(_is_count, (fold, best_epoch))), "the epoch of a curve is no count.")
-        is_lists = isinstance(epochs, list) and isinstance(values, list)
-        require(is_lists and len(epochs) == len(values), "a curve has no value for each epoch.")
-        is_curve = all(map(_is_count, epochs)) and all(map(is_finite_float, values))
-        require(is_curve, "a curve is no list of numbers.")
-        return cls(lam, fold, weight, best_epoch, tuple(epochs), tuple(values))
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+    def from_state(cls, state: State) -> "MemberCurve":
+        """Inverse of `state`, checked."""
+        epochs, values = state.counts("epochs"), state.numbers("values")
+        require(len(epochs) == len(values), f"{state.name!r} has no value for each epoch.")
+        return cls(
+            state.number("lam", least=0),
+            state.count("fold"),
+            state.number("weight", least=0, most=1),
+            state.count("best_epoch"),
+            tuple(epochs),
+            tuple(values),
+        )
 
 
 def curves_of(history: Sequence[MemberHistory], first_epoch: int) -> tuple[MemberCurve, ...]:
