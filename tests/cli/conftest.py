@@ -3,11 +3,12 @@
 import os
 import sys
 import threading
+from functools import partial
 
 import pytest
 from processes import Done, plain
 
-from fewlier import AnomalyDetector, cli, detector
+from fewlier import AnomalyDetector, cli, demo, detector
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +68,11 @@ def quick(monkeypatch):
 
     build.load = AnomalyDetector.load
     monkeypatch.setattr(detector, "AnomalyDetector", build)
+
+
+@pytest.fixture
+def quick_demo(monkeypatch, tmp_path):
+    """Let `fewlier demo` fit at once, in an empty folder."""
+    tiny = {"hidden": (8,), "n_orderings": 2, "n_masks": 2, "max_epochs": 2}
+    monkeypatch.setattr(demo, "AnomalyDetector", partial(AnomalyDetector, **tiny))
+    monkeypatch.chdir(tmp_path)

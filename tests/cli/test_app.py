@@ -4,65 +4,17 @@ import os
 import re
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 import typer
 from factories import payments
 from processes import plain, run
-from typer.testing import CliRunner
 
-from fewlier import AnomalyDetector, UserError, __version__, cli, demo
+from fewlier import UserError, __version__, cli, demo
 from fewlier.cli.app import app
 
 COMMANDS = typer.main.get_command(app).commands
 EXAMPLES = {name: command.epilog for name, command in COMMANDS.items()}
-
-
-@pytest.fixture
-def quick_demo(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    quick = partial(AnomalyDetector, hidden=(8,), n_orderings=2, n_masks=2, max_epochs=2)
-    monkeypatch.setattr(demo, "AnomalyDetector", quick)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_demo")
-def test_the_demo_compares_fits_with_and_without_labels_and_gives_reasons(fewlier, folder):
-    done = fewlier("demo")
-    assert done.code == 0, done.err
-    shown = plain(done.out.decode())
-    assert "Training: 286 benign (normal) and 6 malignant (anomalous)" in shown
-    (without_labels,) = re.findall(r"Test AUC with no labels (\d\.\d{3})", shown)
-    (with_labels,) = re.findall(r"Test AUC with 6 labels (\d\.\d{3})", shown)
-    assert float(with_labels) >= max(0.9, float(without_labels))
-    assert "rows 286 normal, 6 anomalous, 0 unlabelled" in shown
-    rows, end = shown.split("Most anomalous test rows")[1].split("The same as a page")
-    assert end.endswith("fewlier-demo/report.html")
-    written = ("train.csv", "test.csv", "tumours.fewlier", "report.html")
-    assert set(folder()) == {f"fewlier-demo/{name}" for name in written}
-    assert len(re.findall(r"\d+ │ +\d+\.\d │ malignant", rows)) >= demo.N_SHOWN - 1
-    assert len(re.findall(r" = [\d.]+, expected [^:]+: \+\d", rows)) == demo.N_SHOWN * 3
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_demo")
-def test_the_demo_takes_the_number_of_labels_and_a_seed():
-    def shown(seed):
-        result = CliRunner().invoke(app, ["demo", "--labels", "9", "--random-state", str(seed)])
-        return re.sub(r"time \d+\.\d s|in a browser: .*", "", plain(result.stdout))
-
-    first = shown(1)
-    assert "286 benign (normal) and 9 malignant" in first
-    assert "Test AUC with 9 labels" in first
-    assert shown(1) == first
-    assert shown(2) != first
-
-
-def test_training_and_test_rows_of_the_demo_are_all_rows_once():
-    split = demo.breast_cancer(n_labels=6, seed=0)
-    assert sorted([*split.training, *split.test]) == list(range(569))
-    assert split.labels[split.training].sum() == 6
 
 
 def test_help_lists_the_commands():

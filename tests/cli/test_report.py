@@ -1,13 +1,12 @@
-"""`fewlier report`, and the report of `fewlier demo`."""
+"""`fewlier report`."""
 
 import json
 import sys
-from functools import partial
 
 import pytest
 from factories import payments
 
-from fewlier import AnomalyDetector, demo
+from fewlier import AnomalyDetector
 
 ROWS = payments(150, seed=1)
 
@@ -73,47 +72,3 @@ def test_without_the_extra_the_command_says_what_to_install(table, model, fewlie
     assert done.code == 2
     assert "pip install 'fewlier[report]'" in done.err
     assert not table.with_name("a.html").exists()
-
-
-@pytest.fixture
-def quick_demo(monkeypatch, tmp_path):
-    quick = partial(AnomalyDetector, hidden=(8,), n_orderings=2, n_masks=2, max_epochs=2)
-    monkeypatch.setattr(demo, "AnomalyDetector", quick)
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_the_demo_leaves_all_that_it_made_in_a_folder_of_its_own(fewlier, tmp_path):
-    done = fewlier("demo")
-    assert done.code == 0
-    assert "to open in a browser: fewlier-demo/report.html\n" in done.out.decode()
-    folder = tmp_path / "fewlier-demo"
-    assert list(tmp_path.iterdir()) == [folder]
-    assert "Scores against labels" in (folder / "report.html").read_text("utf-8")
-    judged = ("-m", folder / "tumours.fewlier", "--label", "malignant", "--json")
-    assert json.loads(fewlier("evaluate", folder / "test.csv", *judged).out)["n_anomaly"] == 206
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_the_demo_goes_where_it_is_told_and_again(fewlier, tmp_path):
-    assert fewlier("demo", "-o", "a/b").code == 0
-    before = (tmp_path / "a" / "b" / "train.csv").read_bytes()
-    assert fewlier("demo", "-o", "a/b", "--labels", 9).code == 0
-    assert (tmp_path / "a" / "b" / "train.csv").read_bytes() != before
-
-
-def test_the_demo_refuses_a_folder_that_cannot_be_before_any_work(fewlier, tmp_path):
-    (tmp_path / "file").write_text("")
-    done = fewlier("demo", "-o", tmp_path / "file")
-    assert (done.code, done.out) == (2, b"")
-    assert "--output must be a folder that can be written" in done.err
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_the_demo_goes_without_the_extra(fewlier, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    done = fewlier("demo")
-    assert done.code == 0
-    assert not list(tmp_path.rglob("*.html"))
-    assert b"browser" not in done.out
-    assert "note: A report needs matplotlib and jinja2" in done.err
