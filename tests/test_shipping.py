@@ -13,7 +13,7 @@ import pytest
 from factories import payments
 
 ROOT = Path(__file__).parents[1]
-PAGE = ("page.html", "page.css", "page.js")
+PAGE = ("page.html", "page.css", "page.js", "page.mplstyle")
 
 
 def run(*command, cwd, **variables):
