@@ -41,7 +41,6 @@ TOO_LONG = {  # to be cut
     "fit.py",
     "table/columns.py",
     "table/encode.py",
-    "table/inference.py",
     "training/stack.py",
 }
 

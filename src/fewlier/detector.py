@@ -36,8 +36,9 @@ from fewlier.settings import (
 )
 from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
+from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import has_names, row_labels, told, unread_note
-from fewlier.table.inference import IGNORE, IGNORED
+from fewlier.table.inference import IGNORED
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
 from fewlier.training.stack import OnEpoch, no_news

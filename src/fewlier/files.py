@@ -21,7 +21,8 @@ from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Table
 from fewlier.table.choice import RowChoice
 from fewlier.table.columns import listed
-from fewlier.table.frame import Unread, all_unread, unread_note
+from fewlier.table.forms import Unread
+from fewlier.table.frame import all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming

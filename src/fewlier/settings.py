@@ -19,7 +19,7 @@ from fewlier.errors import ParameterError, UserError
 from fewlier.fit import Recipe
 from fewlier.table import Column, Kind, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
-from fewlier.table.inference import IGNORE
+from fewlier.table.declarations import IGNORE
 from fewlier.training.stack import Settings
 
 DEVICES = ("auto", "cpu", "cuda")

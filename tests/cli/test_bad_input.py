@@ -60,8 +60,8 @@ TABLES = {  # content, and what commands say of it
     "all columns are missing": (csv(ROWS[["id", "fraud"]]), "amount.*visits.*city"),
     "text for numbers": (
         csv(ROWS.assign(amount="much")),
-        r"'amount' must hold numbers written like 1200.50; got 80 texts that are not, such as "
-        r"'much', \(first at row 0\). Write them as in",
+        r"'amount' must hold numbers written like 1200.50; got 80 texts of 80 that are not, such "
+        r"as 'much' \(first at row 0\). Write them as in",
     ),
     "numbers in another form in parquet": (
         parquet(ROWS.assign(visits="1.234,5")),

@@ -12,7 +12,7 @@ from stored import read, record_of, reread
 from fewlier.errors import FormatError, UserError
 from fewlier.table import CODINGS, Column, Kind, Schema, Table, infer_schema
 from fewlier.table.columns import LeftOut
-from fewlier.table.frame import Unread
+from fewlier.table.forms import Unread
 from fewlier.table.inference import is_strongly_skewed, looks_like_counts
 from fewlier.table.numbers import PLAIN, NumberForm
 
@@ -371,8 +371,8 @@ def test_match_refuses_a_column_that_is_written_otherwise_throughout():
     schema = infer_schema(Table.of([["1,5"], ["2,25"], ["4,0"]]))
     with pytest.raises(
         UserError,
-        match=r"'x0' must hold numbers written like 1200,50; got 21 texts that are not, such as "
-        r"'1.5', \(first at row 2\)",
+        match=r"'x0' must hold numbers written like 1200,50; got 21 texts of 23 that are not, such "
+        r"as '1.5' \(first at row 2\)",
     ):
         schema.match(Table.of([["3,5"], ["2"], *[["1.5"]] * 21]))
 

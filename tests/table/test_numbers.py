@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from stored import read, record_of, reread
 
 from fewlier.errors import FormatError, UserError
+from fewlier.table import Table
 from fewlier.table.numbers import PLAIN, NumberForm, recognise
+from fewlier.table.recognition import find_forms
 
 
 def column(*cells):
@@ -100,11 +102,15 @@ def test_one_cell_that_cannot_have_thousands_settles_it(more):
     assert (found.form, found.decimal, found.other) == (PLAIN, ".", None)
 
 
-def test_the_decimal_mark_of_other_columns_settles_it():
-    found = recognise(column("1.200"))
-    assert found.settled(".").form == PLAIN
-    assert found.settled(",").form == NumberForm(",", ".")
-    assert found.settled("").other is not None
+@pytest.mark.parametrize(("other", "form"), [("0.5", "1200.50"), ("0,5", "1.200,50")])
+def test_the_decimal_mark_of_other_columns_settles_it(other, form):
+    table = Table({"mark": column("1.200", "12.345"), "other": column(other, other)})
+    problems = {}
+    assert str(find_forms(table, {}, problems)["mark"]) == form
+    assert not problems
+    other = Table({"mark": column("1.200"), "one": column("0.5"), "two": column("0,5")})
+    find_forms(other, {}, problems)
+    assert [*problems] == ["mark"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
 
-Read in this order: cells, frame, dates, numbers, aspects, columns, labels, label_column, text,
-reading, recognition, inference, encode, choice, writing, check.
+Read in this order: cells, forms, frame, dates, numbers, aspects, columns, declarations,
+recognition, inference, encode, labels, label_column, text, reading, choice, writing, check.
 """
 
 from fewlier.table.columns import CODINGS, Column, Kind, Schema

@@ -11,8 +11,9 @@ from fewlier.arrays import Codes
 from fewlier.errors import FormError, UserError
 from fewlier.table.cells import Cells, is_text, missing, number_text
 from fewlier.table.columns import LEFT_OUT, Column, Kind, Schema
+from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table
-from fewlier.table.inference import IGNORE, IGNORED, find_columns
+from fewlier.table.inference import IGNORED, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, check_enough
 from fewlier.table.numbers import PLAIN

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlier.arrays import Bools, Floats
-from fewlier.errors import CellError, UserError
+from fewlier.errors import UserError
 from fewlier.state import State, require
 from fewlier.table.aspects import Aspect, DatePart
 from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_text
 from fewlier.table.dates import Moments, iso_form
-from fewlier.table.frame import Table, Unread, told
+from fewlier.table.forms import Unread
+from fewlier.table.frame import Table, told
 from fewlier.table.numbers import PLAIN, NumberForm
 
 # Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
@@ -27,8 +28,6 @@ MAX_COUNT = 1e9
 _TRUTH = {word: (word, word.title(), word.upper()) for word in ("true", "false")}
 # An error names at most this many columns.
 _MAX_NAMED = 5
-# Of fewer cells it is not judged whether all of them are written in another form.
-_MIN_TO_JUDGE = 20
 
 
 class Kind(StrEnum):
@@ -176,10 +175,8 @@ class Column:
             return as_text(cells), None
         if not is_text(cells):
             return cells, None
-        numbers, unread = read_numbers(self.name, cells, self.form)
-        n_known = int(np.count_nonzero(~np.isnan(numbers)))
-        _check_most(self.name, f"numbers written like {self.form}", unread, n_known)
-        return numbers, unread
+        numbers, unread = self.form.read(self.name, cells)
+        return check_finite(self.name, numbers), unread
 
     def state(self) -> State:
         """Return what a model file holds of it."""
@@ -381,34 +378,8 @@ def _read_dates(
     texts = as_text(cells)
     form = iso_form(texts) if is_typed else None
     is_other = form is None or form.has_day != part.form.has_day
-    moments, is_unread = (part.form if is_other or form is None else form).parse(texts)
-    unread = first_unread(texts, is_unread)
-    n_known = int(np.count_nonzero(~np.isnan(moments.second)))
-    _check_most(part.source, f"dates written as {part.form}", unread, n_known)
+    moments, unread = (part.form if is_other or form is None else form).read(part.source, texts)
     return texts, moments, unread
-
-
-def _check_most(name: str, what: str, unread: Unread | None, n_known: int) -> None:
-    """Refuse a column of which most of many cells are unread: it must be another one."""
-    if unread and unread.n > max(n_known, _MIN_TO_JUDGE):
-        raise CellError(
-            f"Column {name!r} must hold {what}; got {unread.n} texts that are not, such as "
-            f"{unread.text!r},",
-            unread.row,
-            "Write them as in the training table.",
-        )
-
-
-def first_unread(texts: Cells, is_unread: Bools) -> Unread | None:
-    """Return how many cells could not be read, and the first of them; None if all could."""
-    rows = np.flatnonzero(is_unread)
-    return Unread(len(rows), int(rows[0]), texts[rows[0]]) if len(rows) else None
-
-
-def read_numbers(name: str, cells: Cells, form: NumberForm) -> tuple[Floats, Unread | None]:
-    """Read a column of text as numbers in a form, and say what could not be read."""
-    numbers, is_unread = form.parse(cells)
-    return check_finite(name, numbers), first_unread(cells, is_unread)
 
 
 def listed(names: Iterable[str]) -> str:

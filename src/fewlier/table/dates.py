@@ -17,14 +17,13 @@ from fewlier.arrays import Bools, Floats
 from fewlier.errors import UserError
 from fewlier.state import require
 from fewlier.table.cells import Cells, missing
+from fewlier.table.forms import MOSTLY, Form, Recognised
 
 ISO = "ISO 8601"
 ISO_ZONED = "ISO 8601 with zone"
 ISO_TIME = "ISO 8601 time"
 """Forms that programs write, read by the standard library: with or without seconds or fraction."""
 
-# From this share on, a column is one of dates with slips in it.
-_MOSTLY = 0.9
 # Distinct texts that forms are guessed from, and that sort out guesses before all are read.
 _N_GUESSED, _N_SAMPLED = 10, 500
 _MAX_PATTERN = 64
@@ -67,7 +66,7 @@ class Moments(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True)
-class DateForm:
+class DateForm(Form[Moments]):
     """How the dates, or times of day, of one column are written.
 
     Parameters
@@ -87,6 +86,11 @@ class DateForm:
     def __str__(self) -> str:
         """Return the pattern."""
         return self.pattern
+
+    @property
+    def meaning(self) -> str:
+        """What a column in this form holds."""
+        return f"dates written as {self}"
 
     @classmethod
     def of_pattern(cls, pattern: str) -> DateForm:
@@ -195,15 +199,7 @@ def is_pattern(text: str) -> bool:
     return re.search("%[A-Za-z]", text) is not None
 
 
-class Recognised(NamedTuple):
-    """The form of a column, and one that reads as many of its cells, `example` as another day."""
-
-    form: DateForm
-    other: DateForm | None
-    example: str
-
-
-def recognise(cells: Cells) -> Recognised | None:
+def recognise(cells: Cells) -> Recognised[DateForm] | None:
     """Return the form in which nearly all cells of a text column are dates or times, or None.
 
     ``03/04/2026`` is the third of April or the fourth of March; where no cell of the column has a
@@ -214,16 +210,16 @@ def recognise(cells: Cells) -> Recognised | None:
     if not forms:
         return None
     sample = Counter({text: counts[text] for text in _spread(counts, _N_SAMPLED)})
-    likely = [form for form in forms if _share(form, sample) >= _MOSTLY]
+    likely = [form for form in forms if _share(form, sample) >= MOSTLY]
     shares = {form: _share(form, counts) for form in likely}
     best = [form for form in likely if shares[form] == max(shares.values())]
-    if not best or shares[best[0]] < _MOSTLY:
+    if not best or shares[best[0]] < MOSTLY:
         return None
     for other in best[1:]:
         for text in counts:
             if other._read(text) != best[0]._read(text):
                 return Recognised(best[0], other, text)
-    return Recognised(best[0], None, "")
+    return Recognised(best[0])
 
 
 def _spread(counts: Counter[str], n: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,22 +13,12 @@ import numpy.typing as npt
 from fewlier.arrays import Ints, hash_rows
 from fewlier.errors import UserError, noting, raise_all
 from fewlier.table.cells import Cells, as_bits, holds_categories, holds_dates, read_column
+from fewlier.table.forms import Unread
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 _STREAM = "__arrow_c_stream__"
-
-
-class Unread(NamedTuple):
-    """Cells of one column that are text in a form that the column does not have.
-
-    How many there are, the row of the first, and its text.
-    """
-
-    n: int
-    row: int
-    text: str
 
 
 @dataclass(frozen=True, eq=False)

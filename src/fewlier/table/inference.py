@@ -4,14 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from fewlier.arrays import Bools, Floats
 from fewlier.errors import CellError, UserError, declaration, noting, raise_all
 from fewlier.table.aspects import date_parts
-from fewlier.table.cells import Cells, as_text, is_text, missing, number_text
+from fewlier.table.cells import Cells, as_text, check_finite, is_text, missing, number_text
 from fewlier.table.columns import (
     CODINGS,
     MAX_COUNT,
@@ -19,13 +18,13 @@ from fewlier.table.columns import (
     Kind,
     LeftOut,
     Schema,
-    choices,
     impossible_numbers,
 )
-from fewlier.table.dates import DateForm, Moments, is_pattern
+from fewlier.table.dates import DateForm
+from fewlier.table.declarations import Declared, read_declarations, read_kind
 from fewlier.table.frame import Table, check_names, told
 from fewlier.table.numbers import PLAIN, NumberForm
-from fewlier.table.recognition import read_texts
+from fewlier.table.recognition import find_forms
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MAX_FEW_VALUES = 20
@@ -33,17 +32,16 @@ MIN_ROWS_PER_VALUE = 10
 MAX_DISPERSION = 2.0
 MIN_SKEWNESS = 2.0
 LARGE_INTEGER = 1000
-# More than half of the values distinct looks like an id, unless there are only a few values.
+# A text column looks like an id if more than half of its texts are distinct, and it has enough.
 MAX_DISTINCT_SHARE = 0.5
 MIN_TEXTS_TO_JUDGE = 20
-# Digits and what may stand around them in numbers, dates and times.
+# Digits, and what may stand around them in numbers, dates and times.
 _FIGURES = re.compile(r"[^\w]*\d[\d\s.,:'/+\-%$\u20ac\u00a3()TZ]*")
-# Texts of as many words are sentences rather than names.
+# Texts with this many words or more are sentences rather than names.
 MIN_WORDS = 3
 
-IGNORE = "ignore"
-"""What declares that a column is to be left out."""
 IGNORED = "as declared"
+"""Why a column is left out that is declared to be."""
 
 
 def infer_schema(
@@ -67,10 +65,10 @@ def infer_schema(
         ``"ignore"``, to leave it out. One kind for all, such as ``"real"``, is the coding of every
         column that can take it.
     is_normal : array of bool, or None
-        The rows that are not labelled anomalies, which say whether a column varies; None: all.
-
+        The rows that are not labelled anomalies: whether a column varies is judged by them. None
+        stands for all rows.
     problems : mapping of str to UserError, or None
-        What is wrong with columns already, to be raised together with what is found here.
+        Errors of columns found before, which are raised together with those found here.
 
     Raises
     ------
@@ -97,44 +95,52 @@ def find_columns(
     is_normal: Bools | None,
     problems: dict[str, UserError],
 ) -> Schema:
-    """Find out what columns are, as `infer_schema` does, and note what is wrong with some.
+    """Find out what columns are, as `infer_schema` does, but collect errors in `problems`.
 
-    The schema lacks these, and may have no column at all.
+    The schema lacks the columns that have one, and may have no column at all.
     """
     normal = np.ones(table.n_rows, np.bool_) if is_normal is None else is_normal
-    one_coding = _kind_named(overrides, "Every column") if isinstance(overrides, str) else None
-    declared = {} if isinstance(overrides, str) else _declared_as(table, overrides or {}, problems)
-    forms = {n: said.form for n, said in declared.items() if said.form is not None}
-    as_texts = {n for n, said in declared.items() if said.kind is Kind.CATEGORY}
-    ignored = {name for name, said in declared.items() if said.is_ignored}
-    read = read_texts(table, forms, as_texts, problems)
+    one_coding, declared = None, {}
+    if isinstance(overrides, str):
+        one_coding = read_kind(overrides, "Every column")
+    else:
+        declared = read_declarations(table.names, overrides or {}, problems)
+    forms = find_forms(table, declared, problems)
     columns: list[Column] = []
     left_out: list[LeftOut] = []
-    for position, (name, cells) in enumerate(read.table.cells.items()):
-        kind = declared[name].kind if name in declared else None
+    for position, (name, cells) in enumerate(table.cells.items()):
         if name in problems:
             continue
-        if name in ignored:
-            left_out.append(LeftOut(name, position, IGNORED))
-        elif name in read.dates:
-            columns += _read_from_dates(name, *read.dates[name], normal)
-        elif kind is None and (reason := why_left_out(cells)):
-            left_out.append(LeftOut(name, position, reason))
-        else:
-            with noting(problems, name):
-                column = _made(name, cells, kind, one_coding, normal)
-                columns.append(replace(column, form=read.forms.get(name, PLAIN)))
+        said, form = declared.get(name, Declared()), forms.get(name)
+        with noting(problems, name):
+            if isinstance(form, NumberForm) and is_text(cells) and name not in table.categorical:
+                cells = _numbers(name, cells, said, form)
+            if isinstance(form, DateForm):
+                columns += _read_from_dates(name, cells, form, normal)
+            elif reason := IGNORED if said.is_ignored else why_left_out(cells, said):
+                left_out.append(LeftOut(name, position, reason))
+            else:
+                column = _made(name, cells, said.kind, one_coding, normal)
+                columns.append(replace(column, form=form or PLAIN))
     if columns:
         check_names([column.name for column in columns], table.n_rows)
     return Schema(tuple(columns), tuple(left_out))
 
 
-def why_left_out(cells: Cells) -> str:
-    """Say why nothing can be learned from a column of text; empty if something can.
+def _numbers(name: str, texts: Cells, said: Declared, form: NumberForm) -> Cells:
+    """Read the numbers of a text column, unless it is declared a category."""
+    if said.kind is Kind.CATEGORY:
+        return texts
+    numbers, _ = form.read(name, texts, is_training=True)
+    return check_finite(name, numbers)
 
-    An identifier or free text has a value of its own in most rows.
+
+def why_left_out(cells: Cells, said: Declared) -> str:
+    """Say why nothing can be learned from a column; empty if something can.
+
+    An identifier or free text has a value of its own in most rows; unless the user says what it is.
     """
-    if not is_text(cells):
+    if said.kind is not None or not is_text(cells):
         return ""
     texts = cells[~missing(cells)]
     n_distinct = len(set(texts))
@@ -160,8 +166,9 @@ def _made(
     return _column(name, column.kind, one_coding, cells, normal)
 
 
-def _read_from_dates(source: str, form: DateForm, moments: Moments, normal: Bools) -> list[Column]:
+def _read_from_dates(source: str, cells: Cells, form: DateForm, normal: Bools) -> list[Column]:
     """Make the columns that are read from a column of dates."""
+    moments, _ = form.read(source, as_text(cells), is_training=True)
     columns = []
     for part in date_parts(source, form, moments, normal):
         cells = part.cells(moments)
@@ -173,10 +180,10 @@ def _read_from_dates(source: str, form: DateForm, moments: Moments, normal: Bool
 
 
 def takes_few_values(values: Floats) -> bool:
-    """Whether numbers, none missing, are integers >= 0 of few values, each met often.
+    """Whether numbers, none missing, are integers >= 0 with few values that are each frequent.
 
-    Their values are scored one by one: no bell or Poisson curve is as narrow as a scale from
-    1 to 5, and with so few of them a value never seen is odd wherever it lies.
+    Such values are scored one by one: no bell or Poisson curve is as narrow as a scale from 1 to
+    5, and a value that was never seen is odd wherever it lies.
     """
     n_distinct = len(np.unique(values))
     enough_rows = len(values) >= MIN_ROWS_PER_VALUE * n_distinct
@@ -185,10 +192,11 @@ def takes_few_values(values: Floats) -> bool:
 
 
 def hardly_varies(values: Floats) -> bool:
-    """Whether numbers, none missing, are all the same but for fewer than ten, and a tenth.
+    """Whether numbers, none missing, are all the same except for fewer than ten, and a tenth.
 
-    No curve is learned from so few, and a single value has no unit in which another could be far
-    away: values are scored one by one, and one never seen is as odd as the number of rows says.
+    No curve can be learned from so few others, and a single value has no unit in which another
+    could be far away. So values are scored one by one, and a new value is the odder the more rows
+    there were.
     """
     _, counts = np.unique(values, return_counts=True)
     n_others = len(values) - counts.max(initial=0)
@@ -293,68 +301,14 @@ def _breach(coding: Kind, cells: Cells) -> str:
             return ""
         if len(found) == 1:
             return f"the value {number_text(found[0])} only"
-        rows = [np.flatnonzero(cells == value)[0] for value in found[:1000]]
-        row = sorted(rows)[2]
+        _, first = np.unique(cells[~missing(cells)], return_index=True)
+        row = np.flatnonzero(~missing(cells))[np.sort(first)[2]]
         return f"{len(found)} different values (a third at row {row})"
     for adjective, is_impossible in impossible_numbers(coding, cells).items():
         if n_impossible := np.count_nonzero(is_impossible):
             values = "value" if n_impossible == 1 else "values"
             return f"{n_impossible} {adjective} {values} (first at row {np.argmax(is_impossible)})"
     return ""
-
-
-class _Declaration(NamedTuple):
-    """What the user said of a column: its kind, how its numbers or dates are written, or both."""
-
-    kind: Kind | None = None
-    form: NumberForm | DateForm | None = None
-    is_ignored: bool = False
-
-
-def _declared_as(
-    table: Table, overrides: Mapping[str, str], problems: dict[str, UserError]
-) -> dict[str, _Declaration]:
-    declared = {}
-    for name, said in overrides.items():
-        if name not in table.cells:
-            problems[name] = UserError(
-                f"{declaration(name, said)} must name a column of the table; got {name!r}. "
-                f"{choices(name, table.names)}"
-            )
-            continue
-        with noting(problems, name):
-            declared[name] = _declaration(name, said)
-    return declared
-
-
-def _declaration(name: str, said: str) -> _Declaration:
-    """Read a kind, an example of a number, ``kind:example``, or the pattern of a date."""
-    subject = f"Column {name!r}"
-    if said == IGNORE:
-        return _Declaration(is_ignored=True)
-    if isinstance(said, str) and is_pattern(said):
-        try:
-            return _Declaration(None, DateForm.of_pattern(said))
-        except UserError as error:
-            raise UserError(f"{subject} is declared {said!r}. {error}") from error
-    kind, colon, example = said.partition(":") if isinstance(said, str) else (said, "", "")
-    if not colon and any(character.isdigit() for character in str(said)):
-        kind, example = "", said
-    try:
-        form = NumberForm.of_example(example) if example else None
-    except UserError as error:
-        raise UserError(f"{subject} is declared {said!r}. {error}") from error
-    return _Declaration(_kind_named(kind, subject) if kind else None, form)
-
-
-def _kind_named(kind: str, subject: str) -> Kind:
-    if kind not in list(Kind):
-        names = ", ".join(repr(choice.value) for choice in Kind)
-        raise UserError(
-            f"{subject} must be declared one of {names}, {IGNORE!r}, or by an example of its "
-            f"numbers, such as '1.234,5'; got {kind!r}."
-        )
-    return Kind(kind)
 
 
 def _distinct(cells: Cells) -> Floats:

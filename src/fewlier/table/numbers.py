@@ -15,9 +15,8 @@ from fewlier.arrays import Bools, Floats
 from fewlier.errors import UserError
 from fewlier.state import State, require
 from fewlier.table.cells import Cells, missing, number_text
+from fewlier.table.forms import MOSTLY, Form, Recognised
 
-# From this share of numbers on, a column is one of numbers with slips in it.
-MOSTLY = 0.9
 # A currency or a unit belongs to the column if at least this share of its numbers have it.
 _OFTEN = 0.5
 
@@ -52,7 +51,7 @@ _NOT_PLAIN = re.compile(r"[^0-9+\-.eE\s]")
 
 @final
 @dataclass(frozen=True, slots=True)
-class NumberForm:
+class NumberForm(Form[Floats]):
     """How the numbers of one column are written.
 
     Parameters
@@ -87,6 +86,11 @@ class NumberForm:
         text = f"{self.prefix}{whole}{self.decimal}50"
         text += f" {self.suffix}" if self.suffix else ""
         return f"({text})" if self.parentheses else text
+
+    @property
+    def meaning(self) -> str:
+        """What a column in this form holds."""
+        return f"numbers written like {self}"
 
     @classmethod
     def of_example(cls, text: str) -> NumberForm:
@@ -156,44 +160,14 @@ PLAIN = NumberForm()
 """Digits with a decimal point and an exponent, if need be: numbers as programs write them."""
 
 
-@final
-@dataclass(frozen=True)
-class Recognised:
-    """The form of the numbers of a column.
-
-    Parameters
-    ----------
-    form : NumberForm
-        The form.
-    decimal : str
-        The decimal mark that the column shows beyond doubt; empty if it shows none.
-    other : NumberForm or None
-        A form that reads the column as well, as other numbers.
-    example : str
-        The first cell that the two read as different numbers.
-    """
-
-    form: NumberForm
-    decimal: str = ""
-    other: NumberForm | None = None
-    example: str = ""
-
-    def settled(self, decimal: str) -> Recognised:
-        """Choose between two forms by the decimal mark that other columns of the table show."""
-        if self.other is None or not decimal:
-            return self
-        form = self.form if self.form.decimal == decimal else self.other
-        return Recognised(form, decimal)
-
-
-def _readings(text: str, found: Recognised) -> str:
+def _readings(text: str, found: Recognised[NumberForm]) -> str:
     """Return the numbers that a text may stand for: ``1.2 or 1200``."""
     cells = np.array([text], dtype=object)
     numbers = [form.parse(cells)[0].item() for form in (found.form, found.other) if form]
     return " or ".join(map(number_text, sorted(numbers)))
 
 
-def recognise(cells: Cells) -> Recognised | None:
+def recognise(cells: Cells) -> Recognised[NumberForm] | None:
     """Return the form in which nearly all cells of a text column are numbers, or None.
 
     Numbers that begin with a zero, such as post codes, are none. A mark that always has three
@@ -251,13 +225,13 @@ def _n_read(form: NumberForm, counts: Counter[str]) -> int:
     return sum(n for text, n in counts.items() if not np.isnan(form._number(text)))
 
 
-def _judged(form: NumberForm, texts: list[str]) -> Recognised:
+def _judged(form: NumberForm, texts: list[str]) -> Recognised[NumberForm]:
     """Say what a column shows of its decimal mark, and whether that may be another mark."""
     mark = form.decimal
     if form.group:
         # A point or comma between thousands is no decimal mark; an apostrophe says nothing.
         is_shown = form.group in _DECIMALS or any(mark in text for text in texts)
-        return Recognised(form, mark if is_shown else "")
+        return Recognised(form, decimal=mark if is_shown else "")
     read = _pattern(form).fullmatch
     marked = next((text for text in texts if mark in text and read(text)), None)
     if marked is None:
@@ -265,14 +239,14 @@ def _judged(form: NumberForm, texts: list[str]) -> Recognised:
     bodies = (match["body"] for text in texts if (match := read(text)) is not None)
     may_group = re.compile(rf"[1-9][0-9]{{0,2}}{re.escape(mark)}[0-9]{{3}}|[0-9]{{1,3}}")
     if not all(map(may_group.fullmatch, bodies)):
-        return Recognised(form, mark)
+        return Recognised(form, decimal=mark)
     (other,) = set(_DECIMALS) - {mark}
     grouped = replace(form, decimal=other, group=mark)
     # Money has no three decimals; and who writes them writes them everywhere, also in 5,000.
     is_money = any(_IS_CURRENCY.fullmatch(affix) for affix in (form.prefix, form.suffix))
     if is_money or (mark == "," and any(mark not in text and read(text) for text in texts)):
-        return Recognised(grouped, other)
-    return Recognised(form, "", grouped, marked)
+        return Recognised(grouped, decimal=other)
+    return Recognised(form, grouped, marked)
 
 
 @lru_cache(maxsize=256)
