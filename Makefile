@@ -71,7 +71,7 @@ smoke: $(READY) ## install the wheel and all it needs into an empty environment,
 	cd build/smoke && venv/bin/fewlier demo
 
 bench: $(READY) ## measure speed
-	$(BIN)/python -m fewlier_bench.studies.speed
+	$(BIN)/fewlier-bench speed
 
 # Runs the commands of these documents and writes what they print into them.
 guide: $(READY) ## run the commands of the documents and write what they print into them

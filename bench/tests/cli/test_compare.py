@@ -88,7 +88,7 @@ def test_other_experiments_have_files_of_their_own(experiment, compare):
     choice = ("--methods", "kNN distance", "--anomalies", 3, "--splits", 1, "--tables", "first")
     done = compare("--experiment", experiment, *choice)
     assert done.code == 0
-    assert "failures" not in done.err
+    assert "failed" not in done.err
     assert Store(RESULTS / "made").path(experiment).exists()
 
 
@@ -98,7 +98,7 @@ def test_other_experiments_have_files_of_their_own(experiment, compare):
         (["--methods", "PCA"], "A method must be one of fewlier, fewlier best, CatBoost"),
         (["--anomalies", 2], "must be one of 0, 1, 3, 5, 10, 25 in the experiment 'clean'; got 2"),
         (["--tables", "third", "--methods", "LOF"], "got no third.npz. There are: first, second"),
-        (["--page", "page.md"], "--page must be alone or with --results, for nothing is run; got"),
+        (["--page", "page.md"], "--page runs nothing, so it takes only --results; got"),
     ],
 )
 def test_what_cannot_be_run_is_told_before_anything_is(arguments, message, compare, tmp_path):

@@ -1,22 +1,23 @@
 import json
-import os
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from commands import BENCH
 from made_up_results import result, write_results
 from paper_tables import write_paper_table
-from processes import plain, run
+from processes import plain
 
+from fewlier import AnomalyDetector
 from fewlier_bench.cli.reproduce import RESULTS
 from fewlier_bench.data import load_dataset
 from fewlier_bench.methods import baselines
-from fewlier_bench.reproduction import illustrations
+from fewlier_bench.reproduction import paper_jobs, reproduction_page
 from fewlier_bench.reproduction.experiments import DESIGNS, PAPER, TIMES
 from fewlier_bench.reproduction.paper_jobs import QUICK_TABLES
+from fewlier_bench.reproduction.protocol import PAPER_PROTOCOL
 from fewlier_bench.reproduction.published import published_auc
+from fewlier_bench.runs import stacks
 from fewlier_bench.runs.results import Store
 
 
@@ -46,14 +47,28 @@ def essence(rows):
     return {(r.dataset, r.method, r.k, r.split): (r.auc, r.value, r.reason) for r in rows}
 
 
-@pytest.mark.slow
-def test_the_quick_version_runs_all_methods_and_only_what_is_missing(tables, tmp_path):
+@pytest.fixture
+def small_fits(monkeypatch):
+    """Let the paper's detectors, the default one and the paper's baselines fit at once."""
+    protocol = replace(PAPER_PROTOCOL, lambdas=(0.0, 0.1, 10.0), hidden=(8,), max_epochs=20)
+    protocol = replace(protocol, n_orderings=2, n_masks=2, learning_rate=0.01, vae_hidden=(8,))
+    default = {"hidden": (4,), "lambdas": (0, 10), "n_orderings": 1, "n_masks": 1, "max_epochs": 2}
+    make = paper_jobs.make_scope
+    small = lambda *args, **choice: replace(make(*args, **choice), protocol=protocol)  # noqa: E731
+    monkeypatch.setattr(paper_jobs, "make_scope", small)
+    detector = lambda **settings: AnomalyDetector(**default | settings)  # noqa: E731
+    monkeypatch.setattr(stacks, "AnomalyDetector", detector)
+    for name, baseline in list(baselines.BASELINES.items()):
+        first = replace(baseline, grid=baseline.grid[:2])
+        monkeypatch.setitem(baselines.BASELINES, name, first)
+
+
+@pytest.mark.usefixtures("small_fits")
+def test_the_quick_version_runs_all_methods_and_only_what_is_missing(reproduce, tmp_path):
     def quick():
-        environment = os.environ | {"FEWLIER_DATA": str(tables), "COLUMNS": "200"}
-        command = ("reproduce", "--quick", "--results", "rows", "--workers", "2")
-        done = run(*command, command=BENCH, cwd=tmp_path, env=environment)
-        assert done.returncode == 0, done.stderr
-        return plain(done.stdout)
+        done = reproduce("--quick", "--results", "rows")
+        assert done.code == 0, done.err
+        return plain(done.out.decode())
 
     shown, store = quick(), Store(tmp_path / "rows")
     rows = store.read("paper")
@@ -120,18 +135,16 @@ def test_a_method_that_fails_is_told_and_tried_again_when_asked(reproduce, monke
     arguments = ("--methods", "LOF,KNN", "--tables", "Stamps", "--anomalies", 3, "--splits", 2)
     done = reproduce(*arguments)
     assert done.code == 0
-    expected = (
-        "2 of 4 rows are failures; the first, LOF on Stamps: MemoryError: too many neighbours"
-    )
+    expected = "2 of 4 rows failed; the first, LOF on Stamps: MemoryError: too many neighbours"
     assert expected in done.err
     rows = Store(RESULTS).read("paper")
     assert [r.reason for r in rows if r.method == "LOF"] == ["MemoryError: too many neighbours"] * 2
     assert re.search(r"Stamps +– +[.1]", done.out.decode())
     assert "–: LOF on Stamps: MemoryError: too many neighbours." in plain(done.out.decode())
     monkeypatch.setitem(baselines.BASELINES, "LOF", whole)
-    assert "2 of 4 rows are failures" in reproduce(*arguments).err
+    assert "2 of 4 rows failed" in reproduce(*arguments).err
     again = reproduce(*arguments, "--retry")
-    assert "failures" not in again.err
+    assert "failed" not in again.err
     assert len(Store(RESULTS).read("paper")) == 6
 
 
@@ -142,15 +155,15 @@ def test_a_method_that_fails_is_told_and_tried_again_when_asked(reproduce, monke
         (["--tables", "Pimma"], "Did you mean Pima"),
         (["--methods", "PCA"], "A method must be one of LOF"),
         (["--anomalies", 2], "must be one of 1, 3, 5"),
-        (["--quick", "--times"], "One of these must be run at a time; got --quick, --times"),
-        (["--times", "--device", "cuda"], "--times must have one process on the CPU"),
+        (["--quick", "--times"], "These options exclude each other: --quick, --times"),
+        (["--times", "--device", "cuda"], "--times runs in one process on the CPU"),
         (
             ["--times", "--tables", "Stamps"],
             "Run first: fewlier-bench reproduce --methods Proposed",
         ),
         (
             ["--page", "page.md", "--tables", "Stamps", "--json"],
-            "--page must be alone or with --results, for nothing is run; got --tables, --workers, "
+            "--page runs nothing, so it takes only --results; got --tables, --workers, "
             "--json. Run without --page first.",
         ),
     ],
@@ -173,7 +186,7 @@ def page(tmp_path):
 def test_the_page_comes_from_results_alone(bench, page, tmp_path, monkeypatch):
     monkeypatch.setenv("FEWLIER_DATA", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(illustrations, "draw_example", illustrations.draw_sigmoid)  # which fits
+    monkeypatch.setattr(reproduction_page, "make_figures", lambda _: {})  # they take seconds
     write_results(RESULTS, n_splits=2)
     before = {path: path.read_bytes() for path in RESULTS.glob("*.csv")}
     done = bench("reproduce", "--page", page)
@@ -197,7 +210,7 @@ def test_results_that_are_not_there_leave_the_page_as_it_is(bench, page, tmp_pat
 def test_nothing_is_run_for_a_page(bench, option, page):
     done = bench("reproduce", "--page", page, option)
     assert done.code == 2
-    assert f"for nothing is run; got {option}." in done.err
+    assert f"takes only --results; got {option}." in done.err
 
 
 def test_times_are_shown_as_seconds(reproduce):

@@ -42,6 +42,7 @@ def test_a_comparison_may_be_stopped_at_any_moment(data):
         Store(data / "rows" / "data").read("clean")  # whole, or it would raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_comparison_is_stopped_while_its_workers_compute(number, data):
     process = start(COMPARE, data, BENCH)

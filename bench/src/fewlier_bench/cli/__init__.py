@@ -1,6 +1,6 @@
 """The command line: parse, one call, print.
 
-Read in this order: options, datasets, reproduce, compare, app.
+Read in this order: options, datasets, reproduce, compare, studies, app.
 """
 
 from typing import NoReturn

@@ -2,7 +2,7 @@
 
 import typer
 
-from fewlier_bench.cli import compare, datasets, reproduce
+from fewlier_bench.cli import compare, datasets, reproduce, studies
 
 app = typer.Typer(
     name="fewlier-bench",
@@ -11,5 +11,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (datasets, reproduce, compare):
+for commands in (datasets, reproduce, compare, studies):
     commands.register(app)

@@ -1,4 +1,4 @@
-"""The command that compares fewlier with other methods, given a few labels: `compare`."""
+"""`fewlier-bench compare`: fewlier and other methods, given the same few labels."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,8 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
             metavar="FOLDER",
             exists=True,
             file_okay=False,
-            help="Tables: .npz files with X, and y of 1 for anomalies; else the paper's 16.",
+            help="Folder of .npz files with X, and y = 1 for anomalies. Default: the paper's 16 "
+            "tables.",
         ),
     ] = None,
     tables: Tables = None,
@@ -45,26 +46,32 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
         Literal["clean", "contaminated", "unseen"],
         typer.Option(
             metavar="NAME",
-            help="clean: given rows are normal; contaminated: 5 % are hidden anomalies; unseen: "
-            "labels are of one kind only.",
+            help="clean: unlabelled rows are normal. contaminated: 5 % of them are anomalies. "
+            "unseen: one kind of anomaly is labelled, and the others are tested.",
         ),
     ] = "clean",
     methods: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Methods: fewlier,LOF; else all.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Methods to use, such as fewlier,LOF. Default: all."),
     ] = None,
     anomalies: Annotated[
         list[int] | None,
         typer.Option(
-            metavar="K", help="k of 2k labelled anomalies: 0, 1, 3 ... Repeatable; else all."
+            metavar="K",
+            help="Half the number of labelled anomalies: 0, 1, 3, ... Repeatable. Default: all.",
         ),
     ] = None,
     splits: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Splits at most; else ten at k = 3, else five."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="At most this many splits. Default: ten for k = 3, five for others.",
+        ),
     ] = None,
     results: Annotated[
         Path,
-        typer.Option(metavar="FOLDER", help="Rows are found and added in a folder of it."),
+        typer.Option(metavar="FOLDER", help="Result rows are read from and added to a subfolder."),
     ] = RESULTS,
     retry: Retry = False,
     workers: Workers = None,
@@ -76,12 +83,12 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Instead: bring docs/ACCURACY.md up to date with --results; nothing is run.",
+            help="Run nothing; write the tables of --results into this page, docs/ACCURACY.md.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare fewlier with methods in use today, all given the same rows and few labels."""
+    """Compare fewlier with other methods, all given the same rows and few labels."""
     if page is not None:
         refuse_options_of_a_run(context)
         from fewlier_bench.comparison.comparison_page import write_comparison_page

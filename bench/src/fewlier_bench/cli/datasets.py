@@ -1,4 +1,4 @@
-"""Commands for the paper's tables: `datasets list` and `datasets get`."""
+"""`fewlier-bench datasets`: list and download the paper's tables."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_tables(as_json: AsJson = False) -> None:
-    """List the 16 tables: rows, columns, anomalies, source, and whether they are here."""
+    """List the 16 tables: rows, columns, anomalies, source, and whether each is here."""
     from fewlier_bench.data import list_datasets
 
     records: list[dict[str, Any]] = []
@@ -45,10 +45,10 @@ def list_tables(as_json: AsJson = False) -> None:
 
 
 def get(
-    name: Annotated[str, typer.Argument(metavar="NAME|all", help="Table of the paper, or all.")],
+    name: Annotated[str, typer.Argument(metavar="NAME|all", help="A table of the paper, or all.")],
     as_json: AsJson = False,
 ) -> None:
-    """Download a table unless it is here, and check it; also its variant without duplicates."""
+    """Download a table and its variant without duplicates, unless they are here; check both."""
     from fewlier_bench.data import get_datasets, list_datasets
 
     names = [entry.name for entry in list_datasets()] if name == "all" else [name]
@@ -74,7 +74,7 @@ def get(
                 **record
             )
         )
-    say(f"{len(records)} tables are here and have the counts they must have.")
+    say(f"{len(records)} tables are here, with the expected counts.")
 
 
 def _facts(variant: "Variant") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they say of a run."""
+"""Options and messages that several commands share."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -12,18 +12,19 @@ if TYPE_CHECKING:
     from fewlier_bench.runs.results import Result
 
 Tables: TypeAlias = Annotated[
-    list[str] | None, typer.Option(metavar="NAMES", help="Tables: Pima,Wilt; else all.")
+    list[str] | None,
+    typer.Option(metavar="NAMES", help="Tables to use, such as Pima,Wilt. Default: all."),
 ]
 Retry: TypeAlias = Annotated[
-    bool, typer.Option("--retry", metavar="", help="Compute failures again.")
+    bool, typer.Option("--retry", metavar="", help="Compute failed cells again.")
 ]
 Workers: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Processes that compute; else one per core.")
+    int | None, typer.Option(min=1, metavar="N", help="Number of processes. Default: one per core.")
 ]
 
 
 def refuse_options_of_a_run(context: typer.Context) -> None:
-    """Refuse options that would do nothing beside --page, which is written from results alone."""
+    """Refuse options that --page would ignore: the page is written from results alone."""
     sources = {
         option.opts[0]: context.get_parameter_source(str(option.name))
         for option in context.command.params
@@ -32,17 +33,17 @@ def refuse_options_of_a_run(context: typer.Context) -> None:
     given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
     if given:
         raise UserError(
-            f"--page must be alone or with --results, for nothing is run; got "
-            f"{', '.join(given)}. Run without --page first."
+            f"--page runs nothing, so it takes only --results; got {', '.join(given)}. "
+            "Run without --page first."
         )
 
 
 def report_failures(rows: "Sequence[Result]") -> None:
-    """Say how many rows of a run are failures, and what the first one is."""
+    """Say how many rows of a run failed, and why the first one did."""
     failed = [row for row in rows if row.has_failed]
     if failed:
         first = failed[0]
         say(
-            f"{len(failed)} of {len(rows)} rows are failures; the first, {first.method} on "
+            f"{len(failed)} of {len(rows)} rows failed; the first, {first.method} on "
             f"{first.dataset}: {first.reason}. --retry computes them again."
         )

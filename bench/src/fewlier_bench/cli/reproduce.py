@@ -1,4 +1,4 @@
-"""The command that runs the paper's experiments: `reproduce`."""
+"""`fewlier-bench reproduce`: the paper's experiments."""
 
 import json
 from collections.abc import Sequence
@@ -38,41 +38,45 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     context: typer.Context,
     tables: Tables = None,
     methods: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Methods: MADE,Proposed; else all.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Methods to use, such as MADE,Proposed. Default: all."),
     ] = None,
     anomalies: Annotated[
         list[int] | None,
-        typer.Option(metavar="K", help="Labelled anomalies: 1, 3 or 5. Repeatable; else all."),
+        typer.Option(metavar="K", help="Labelled anomalies: 1, 3 or 5. Repeatable. Default: all."),
     ] = None,
     splits: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many of the ten splits; else all.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="How many of the ten splits to run. Default: all."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", metavar="", help="Three small tables, two splits, k = 3.")
+        bool,
+        typer.Option("--quick", metavar="", help="Only three small tables, two splits, k = 3."),
     ] = False,
     three_validation_anomalies: Annotated[
         bool,
         typer.Option(
-            "--three-validation-anomalies", metavar="", help="Instead: this many, for k = 1 and 5."
+            "--three-validation-anomalies",
+            metavar="",
+            help="Validate on three anomalies instead of k, for k = 1 and 5.",
         ),
     ] = False,
     deduplicated: Annotated[
         bool,
         typer.Option(
-            "--deduplicated", metavar="", help="Instead: six tables without duplicates, k = 3."
+            "--deduplicated", metavar="", help="Use the six tables without duplicates, k = 3."
         ),
     ] = False,
     times: Annotated[
         bool,
-        typer.Option(
-            "--times", metavar="", help="Instead: the time of one fit per table, on the CPU."
-        ),
+        typer.Option("--times", metavar="", help="Time one fit per table on the CPU."),
     ] = False,
     results: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help=f"Where rows are found and added; else {RESULTS}, or with --quick nowhere.",
+            help="Result rows are read from and added to it. "
+            f"Default: {RESULTS}; none with --quick.",
         ),
     ] = None,
     retry: Retry = False,
@@ -85,19 +89,19 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Instead: bring docs/REPRODUCTION.md up to date with --results; nothing is run.",
+            help="Run nothing; write the tables of --results into this page, docs/REPRODUCTION.md.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments, or what is missing of them, and show them beside the paper's."""
+    """Run what is missing of the paper's experiments, and show results beside the paper's."""
     if page is not None:
         refuse_options_of_a_run(context)
         _write_page(page, results or RESULTS)
         return
     experiment = _experiment(quick, three_validation_anomalies, deduplicated, times)
     if times and (device == "cuda" or (workers or 1) > 1):
-        raise UserError("--times must have one process on the CPU; got --device or --workers.")
+        raise UserError("--times runs in one process on the CPU; leave out --device and --workers.")
     from fewlier_bench.reproduction.paper_jobs import QUICK_TABLES, find_sources, make_scope
     from fewlier_bench.runs.jobs import n_cores
     from fewlier_bench.runs.results import Store
@@ -158,7 +162,9 @@ def _experiment(
     }
     given = [option for option, (is_given, _) in options.items() if is_given]
     if len(given) > 1:
-        raise UserError(f"One of these must be run at a time; got {', '.join(given)}.")
+        raise UserError(
+            f"These options exclude each other: {', '.join(given)}. Run them one at a time."
+        )
     return options[given[0]][1] if given else PAPER
 
 

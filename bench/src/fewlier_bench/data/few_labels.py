@@ -40,7 +40,7 @@ N_DRAWS: Mapping[str, Mapping[int, int]] = {
     CONTAMINATED: {3: 10, 10: 5},
     UNSEEN: {3: 5},
 }
-"""How often rows are shuffle_rows, for each experiment and each k that it has."""
+"""How often rows are drawn, for each experiment and each k that it has."""
 
 
 @final

@@ -1,7 +1,7 @@
 """False alarms on fresh normal rows when rows of the training table repeat.
 
-    python -m fewlier_bench.studies.copies run --out results/copies.csv
-    python -m fewlier_bench.studies.copies show results/copies.csv
+    fewlier-bench copies run --out results/copies.csv
+    fewlier-bench copies show results/copies.csv
 
 Every row of a made-up table stands there k times, and fresh rows are drawn as its rows were: of
 `numbers`, `mixed` and `counts` hardly any fresh row is like one of the table; of `few`, whose
@@ -13,7 +13,7 @@ or of the smallest that there is, and what the model promises for it.
 
 import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby, product
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from fewlier import AnomalyDetector
-from fewlier_bench.studies.grid import append, command_line, read
+from fewlier_bench.studies.grid import append, make_parser, read, run_or_show
 
 CELL = ["table", "copies", "rows", "labels", "selection"]
 FIELDS = [*CELL, "seed", "distinct", "held_back", "promised", "found", "guarantee"]
@@ -129,9 +129,11 @@ def _cell(row: dict[str, str]) -> tuple[str, int, int, int, str]:
     return table, int(copies), int(n), int(labels), selection
 
 
-if __name__ == "__main__":
-    command_line(
-        __doc__,
+def main(words: Sequence[str]) -> None:
+    """Run the command."""
+    run_or_show(
+        make_parser(__name__, __doc__),
+        words,
         run,
         show,
         needs_data=False,

@@ -1,8 +1,8 @@
 """Accuracy on labelled tables: how densities, selections, kinds, gaps and label counts compare.
 
-    python -m fewlier_bench.studies.dev_tables run --data DIR --out results/dev.csv \
+    fewlier-bench dev-tables run --data DIR --out results/dev.csv \
         --labels 3 --splits 10 --variants average best
-    python -m fewlier_bench.studies.dev_tables show results/dev.csv
+    fewlier-bench dev-tables show results/dev.csv
 
 DIR holds `.npz` files with X (n, d) and y (n,), 1 for an anomaly. For each table and split, 90 % of
 the normals and as many anomalies as `--labels` says, which may be 0, are given to the detector; the
@@ -13,6 +13,7 @@ computed again. All splits of a table train as one stack.
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +24,11 @@ from fewlier_bench.data.few_labels import draw_clean
 from fewlier_bench.studies.grid import (
     MEASURES,
     append,
-    command_line,
     load,
+    make_parser,
     measure_or_tell,
     read,
+    run_or_show,
     table_paths,
 )
 
@@ -122,9 +124,11 @@ def show(arguments: argparse.Namespace) -> None:
     print("| **mean** |", " | ".join(f"{mean:.4f}" for mean in overall), "|")
 
 
-if __name__ == "__main__":
-    command_line(
-        __doc__,
+def main(words: Sequence[str]) -> None:
+    """Run the command."""
+    run_or_show(
+        make_parser(__name__, __doc__),
+        words,
         run,
         show,
         labels={"type": int, "nargs": "+", "default": [6], "help": "labelled anomalies"},

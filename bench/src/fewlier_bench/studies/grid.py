@@ -63,16 +63,26 @@ def measure(
         }
 
 
-def command_line(
-    description: str | None,
+def make_parser(module: str, text: str | None) -> argparse.ArgumentParser:
+    """Return a parser for the command of a study, which its help describes by its docstring."""
+    name = module.rpartition(".")[2].replace("_", "-")
+    return argparse.ArgumentParser(
+        prog=f"fewlier-bench {name}",
+        description=text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def run_or_show(
+    parser: argparse.ArgumentParser,
+    words: Sequence[str],
     run: Callable[[argparse.Namespace], None],
     show: Callable[[argparse.Namespace], None],
     *,
     needs_data: bool = True,
     **options: dict[str, Any],
 ) -> None:
-    """Call `run` or `show` as the command line says; `run` has further options."""
-    parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
+    """Call `run` or `show`, as the command line says; `run` has further options."""
     commands = parser.add_subparsers(required=True)
     runner = commands.add_parser("run", help="compute what is not in the file yet")
     runner.set_defaults(command=run)
@@ -85,7 +95,7 @@ def command_line(
     shower = commands.add_parser("show", help="print the file as Markdown")
     shower.set_defaults(command=show)
     shower.add_argument("out", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     arguments.command(arguments)
 
 

@@ -1,6 +1,6 @@
 """OCSVM of the paper's experiment on a large table, with the whole kernel matrix in memory.
 
-    python -m fewlier_bench.studies.kernel_in_memory --table KDDCup99 --splits 0 1 2 --results DIR
+    fewlier-bench kernel-in-memory --table KDDCup99 --splits 0 1 2 --results DIR
 
 `fewlier-bench reproduce` computes the same rows, in minutes per fit on KDDCup99: libsvm computes
 its kernel values one by one, and again when a cache has dropped them. Here they are computed once
@@ -10,8 +10,7 @@ DIR/paper.csv after each split, those that are there already are not computed ag
 failures are.
 """
 
-import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from fewlier_bench.reproduction.paper_jobs import make_jobs, make_scope
 from fewlier_bench.runs.execution import execute
 from fewlier_bench.runs.measuring import Source
 from fewlier_bench.runs.results import Store
+from fewlier_bench.studies.grid import make_parser
 
 METHOD = "OCSVM"
 BLOCK = 1000  # rows of the kernel matrix that are computed at once
@@ -92,11 +92,10 @@ def run(table: str, splits: list[int], results: Path) -> None:
     )
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main(words: Sequence[str]) -> None:
+    """Run the command."""
+    parser = make_parser(__name__, __doc__)
     parser.add_argument("--table", required=True)
     parser.add_argument("--splits", type=int, nargs="+", default=list(range(10)))
     parser.add_argument("--results", type=Path, required=True)
-    run(**vars(parser.parse_args()))
+    run(**vars(parser.parse_args(words)))

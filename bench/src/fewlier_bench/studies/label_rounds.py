@@ -1,10 +1,10 @@
 """Labelling the oddest rows, round by round: `update` against fitting anew.
 
-    python -m fewlier_bench.studies.label_rounds run --data DIR \
+    fewlier-bench label-rounds run --data DIR \
         --out results/label_rounds.csv --max-rows 2000
-    python -m fewlier_bench.studies.label_rounds show results/label_rounds.csv
+    fewlier-bench label-rounds show results/label_rounds.csv
 
-Starts from a pool of unlabelled rows of which 5 % are hidden anomalies, shuffle_rows as by
+Starts from a pool of unlabelled rows of which 5 % are hidden anomalies, drawn as by
 `unlabelled_pools`. In each round the ten highest-scored rows of the pool without a label
 get theirs. The updated detector is saved and loaded in between, so that it knows nothing of the
 pool but what its file keeps; the other is fitted to the whole pool with all labels so far. Both
@@ -14,6 +14,7 @@ are not computed again.
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector
 from fewlier_bench.data.few_labels import HIDDEN, FewLabelSplit, draw_pool
-from fewlier_bench.studies.grid import append, command_line, load, read, table_paths
+from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
 
 FIELDS = ["table", "variant", "split", "round", "labels", "anomalies", "auc", "seconds", "reason"]
 N_ROUNDS, N_LABELLED = 5, 10
@@ -101,9 +102,11 @@ def show(arguments: argparse.Namespace) -> None:
             print(f"| {table} | {variant} | {values} | {seconds:.1f} |")
 
 
-if __name__ == "__main__":
-    command_line(
-        __doc__,
+def main(words: Sequence[str]) -> None:
+    """Run the command."""
+    run_or_show(
+        make_parser(__name__, __doc__),
+        words,
         run,
         show,
         splits={"type": int, "default": 2},

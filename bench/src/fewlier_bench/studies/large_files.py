@@ -1,17 +1,17 @@
 """Files larger than memory: peak memory and speed of `fewlier score` as a table grows.
 
-    python -m fewlier_bench.studies.large_files --rows 1000000 10000000 \
+    fewlier-bench large-files --rows 1000000 10000000 \
         --formats parquet csv --device cpu
 
 Makes tables of ten columns, fits one model on 5,000 rows of the same kind (`selection="best"`: ten
 passes per row), scores each table with the real command, and watches the memory of that process.
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from fewlier import AnomalyDetector
 from fewlier.table.writing import create_table
+from fewlier_bench.studies.grid import make_parser
 
 N_COLUMNS = 10
 BATCH = 500_000
@@ -67,15 +68,13 @@ def score(table: Path, model: Path) -> tuple[list[float], float]:
     return memory, time.perf_counter() - started
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     """Run and print one line per table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = make_parser(__name__, __doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--formats", nargs="+", default=["parquet", "csv"])
     parser.add_argument("--device", default="auto")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder, "model.fewlier")
         detector = AnomalyDetector(selection="best", random_state=0, device=options.device)
@@ -96,7 +95,3 @@ def main() -> None:
                     flush=True,
                 )
                 table.unlink()
-
-
-if __name__ == "__main__":
-    main()

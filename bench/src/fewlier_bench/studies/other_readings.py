@@ -1,7 +1,7 @@
 """Comparison methods as the paper may have meant them, where its words allow another reading.
 
-    python -m fewlier_bench.studies.other_readings run --results results/reproduction --workers 8
-    python -m fewlier_bench.studies.other_readings show results/reproduction
+    fewlier-bench other-readings run --results results/reproduction --workers 8
+    fewlier-bench other-readings show results/reproduction
 
 - LOF fitted to training and scored rows together: scikit-learn's could not score new rows before
   version 0.20, of September 2018.
@@ -15,7 +15,7 @@ Rows are appended to RESULTS/other_readings.csv; those that are there are not co
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from fewlier_bench.runs.execution import execute
 from fewlier_bench.runs.jobs import Job
 from fewlier_bench.runs.measuring import Source
 from fewlier_bench.runs.results import Store, latest
+from fewlier_bench.studies.grid import make_parser
 
 EXPERIMENT = "other_readings"
 LEFT_OUT = "KDDCup99"  # an hour of fits
@@ -124,10 +125,9 @@ def show(arguments: argparse.Namespace) -> None:
         print(f"| {method} | {means[0]:.3f} | {means[1]:.3f} | {paper:.3f} |")
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main(words: Sequence[str]) -> None:
+    """Run the command."""
+    parser = make_parser(__name__, __doc__)
     commands = parser.add_subparsers(required=True)
     runner = commands.add_parser("run", help="compute what is not in the folder yet")
     runner.set_defaults(command=run)
@@ -136,5 +136,5 @@ if __name__ == "__main__":
     shower = commands.add_parser("show", help="print the averages as Markdown")
     shower.set_defaults(command=show)
     shower.add_argument("results", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     arguments.command(arguments)

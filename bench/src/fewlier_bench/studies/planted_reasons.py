@@ -1,7 +1,7 @@
 """Reasons on labelled tables: how often the column that was tampered with is among the first.
 
-    python -m fewlier_bench.studies.planted_reasons run --data DIR --out results/planted_reasons.csv
-    python -m fewlier_bench.studies.planted_reasons show results/planted_reasons.csv
+    fewlier-bench planted-reasons run --data DIR --out results/planted_reasons.csv
+    fewlier-bench planted-reasons show results/planted_reasons.csv
 
 DIR holds `.npz` files with X (n, d) and y (n,), 1 for an anomaly. For each table, a detector with
 default settings is fitted to 90 % of the normals (at most `--rows`) and six anomalies. Of fresh
@@ -20,7 +20,7 @@ same rows, kernel SHAP explains an isolation forest fitted to the same normals (
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from sklearn.ensemble import IsolationForest
 
 from fewlier import AnomalyDetector
 from fewlier_bench.data.few_labels import draw_clean
-from fewlier_bench.studies.grid import append, command_line, load, read, table_paths
+from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
 
 FIELDS = ["table", "kind", "method", "n_columns", "n_rows", "top1", "top3", "ms_per_row"]
 N_LABELS, N_PLANTED = 6, 1000
@@ -157,9 +157,11 @@ def show(arguments: argparse.Namespace) -> None:
     print("| **mean** |", " | ".join(means), "|")
 
 
-if __name__ == "__main__":
-    command_line(
-        __doc__,
+def main(words: Sequence[str]) -> None:
+    """Run the command."""
+    run_or_show(
+        make_parser(__name__, __doc__),
+        words,
         run,
         show,
         rows={"type": int, "default": 500, "help": "normals at most"},

@@ -1,6 +1,6 @@
 """A kind of anomaly that nobody labelled and that repeats itself: who ranks it, and who does not.
 
-    python -m fewlier_bench.studies.repeated_kind --seeds 8
+    fewlier-bench repeated-kind --seeds 8
 
 A made-up log of connections has 2,500 labelled normals and six labelled anomalies of one kind, a
 scan. The test rows also hold a second kind, an upload that repeats one session: far from normals
@@ -11,8 +11,7 @@ column adds to the parts, on average over the uploads, in standard units, and wh
 distances.
 """
 
-import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -23,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fewlier import AnomalyDetector
 from fewlier.density.joint import Rows
+from fewlier_bench.studies.grid import make_parser
 
 N_NORMALS, N_LABELS, N_TEST = 2500, 6, (2000, 100, 100)
 KINDS = ("normal", "scan", "upload")
@@ -118,14 +118,10 @@ def run(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     return aucs(scores | peers(train, test), kind), columns
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     """Print the means over some draws."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__name__, __doc__)
     parser.add_argument("--seeds", type=int, default=8)
-    found = [run(seed) for seed in range(parser.parse_args().seeds)]
+    found = [run(seed) for seed in range(parser.parse_args(words).seeds)]
     for table in zip(*found, strict=True):
         print((sum(table) / len(table)).round(3).to_string(), end="\n\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Speed and memory, as ratios to a straightforward PyTorch loop measured in the same run.
 
-python -m fewlier_bench.studies.speed            # or: make bench
+fewlier-bench speed            # or: make bench
 """
 
 import json
@@ -9,7 +9,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, final
@@ -27,6 +27,7 @@ from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Table
 from fewlier.training.roles import plan_with_validation
 from fewlier.training.stack import train
+from fewlier_bench.studies.grid import make_parser
 
 N_ROWS, N_COLUMNS, N_ANOMALIES = 2700, 21, 3
 EPOCHS = 10
@@ -209,22 +210,17 @@ def report_memory() -> dict[str, float]:
     """Fit in fresh processes and read their peak memory."""
     result = {}
     for n in (10**4, 10**5, 10**6):
-        command = [sys.executable, "-m", "fewlier_bench.studies.speed", "memory", str(n)]
+        code = f"from fewlier_bench.studies.speed import measure_memory; measure_memory({n})"
+        command = [sys.executable, "-c", code]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         result[f"peak memory of a fit, {n:,} x 20 (MB)"] = json.loads(out)["after"]
     return result
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     """Run everything and print one line per figure."""
-    if sys.argv[1:2] == ["memory"]:
-        measure_memory(int(sys.argv[2]))
-        return
+    make_parser(__name__, __doc__).parse_args(words)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     for part in (compare_training, compare_scoring, compare_default, report_memory):
         for name, value in part().items():
             print(f"{name:70s} {value:12,.2f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

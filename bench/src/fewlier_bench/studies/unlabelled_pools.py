@@ -1,8 +1,8 @@
 """Accuracy when anomalies hide among unlabelled rows: `unlabelled="robust"` against "normal".
 
-    python -m fewlier_bench.studies.unlabelled_pools run --data DIR \
+    fewlier-bench unlabelled-pools run --data DIR \
         --out results/unlabelled_pools.csv
-    python -m fewlier_bench.studies.unlabelled_pools show results/unlabelled_pools.csv
+    fewlier-bench unlabelled-pools show results/unlabelled_pools.csv
 
 DIR holds `.npz` files with X (n, d) and y (n,), 1 for an anomaly. Of each table and split, the
 detector is given the labelled anomalies and a pool of unlabelled rows: 90 % of the normals, and so
@@ -15,6 +15,7 @@ splits of a cell train as one stack.
 """
 
 import argparse
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -24,10 +25,11 @@ from fewlier_bench.data.few_labels import draw_pool
 from fewlier_bench.studies.grid import (
     MEASURES,
     append,
-    command_line,
     load,
+    make_parser,
     measure_or_tell,
     read,
+    run_or_show,
     table_paths,
 )
 
@@ -78,9 +80,11 @@ def show(arguments: argparse.Namespace) -> None:
         )
 
 
-if __name__ == "__main__":
-    command_line(
-        __doc__,
+def main(words: Sequence[str]) -> None:
+    """Run the command."""
+    run_or_show(
+        make_parser(__name__, __doc__),
+        words,
         run,
         show,
         labels={"type": int, "nargs": "+", "default": [0, 6]},

@@ -1,0 +1,36 @@
+"""The commands of studies: each reads its own options, and its help is the study's docstring."""
+
+from importlib import import_module
+
+import typer
+
+STUDIES = {
+    "speed": "Time fits and scoring, against a plain PyTorch loop and other methods.",
+    "large-files": "Measure the memory and speed of scoring as a file grows.",
+    "dev-tables": "Compare densities, selections and numbers of labels on a folder of tables.",
+    "unlabelled-pools": "Hide anomalies among unlabelled rows, and compare ways to treat them.",
+    "label-rounds": "Label the oddest rows round by round, and compare update with a new fit.",
+    "planted-reasons": "Tamper with a column, and count how often it is among the reasons.",
+    "copies": "Count false alarms when rows of the training table repeat.",
+    "repeated-kind": "Rank a kind of anomaly that nobody labelled and that repeats itself.",
+    "other-readings": "Fit the paper's methods as its words may also be read.",
+    "kernel-in-memory": "Compute the rows of OCSVM on a large table with its kernel in memory.",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for name, sentence in STUDIES.items():
+        app.command(
+            name,
+            help=sentence,
+            rich_help_panel="Studies",
+            add_help_option=False,
+            context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+        )(run)
+
+
+def run(context: typer.Context) -> None:
+    """Hand the words of the command line to the study."""
+    module = str(context.info_name).replace("-", "_")
+    import_module(f"fewlier_bench.studies.{module}").main(context.args)
