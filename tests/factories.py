@@ -4,23 +4,35 @@ import numpy as np
 import pandas as pd
 
 from fewlier import AnomalyDetector
+from fewlier.density import DENSITIES
 
+SIZES = {name for settings in DENSITIES.values() for name in settings().get_params()}
 FEATURES = ["amount", "visits", "city"]
 
 
-def small(**changes):
-    """Return a detector that fits a few hundred rows in a second."""
+def small_density(name="made", **sizes):
+    """Return small settings of a density; sizes that it does not have are left out."""
+    settings = DENSITIES[name]()
+    sizes = {"hidden": (16,), "n_orderings": 2} | sizes
+    return settings.set_params(**{n: v for n, v in sizes.items() if n in settings.get_params()})
+
+
+def small(density="made", **changes):
+    """Return a detector that fits a few hundred rows in a second.
+
+    Sizes of densities, such as `hidden`, may be given too; a density takes those that it has.
+    """
     settings = {
-        "hidden": (16,),
         "lambdas": (0, 10),
-        "n_orderings": 2,
-        "n_masks": 2,
         "max_epochs": 10,
         "learning_rate": 0.003,
         "false_alarm_rate": 0.2,
         "random_state": 0,
-    }
-    return AnomalyDetector(**settings | changes)
+    } | changes
+    sizes = {name: settings.pop(name) for name in SIZES & set(settings)}
+    if isinstance(density, str) and density in DENSITIES:
+        density = small_density(density, **sizes)
+    return AnomalyDetector(density=density, **settings)
 
 
 def payments(n=200, seed=0):

@@ -5,9 +5,8 @@ import zipfile
 
 import numpy as np
 import safetensors.numpy
-from factories import visits
+from factories import small, visits
 
-from fewlier import AnomalyDetector
 from fewlier.modelfile.container import MANIFEST, WEIGHTS
 
 N = 120
@@ -15,9 +14,8 @@ LABELS = np.repeat([1, 0], [6, N - 6])
 
 
 def fitted(X=None, **changes):
-    small = {"hidden": (8,), "lambdas": (0, 10), "n_orderings": 2, "n_masks": 3, "max_epochs": 3}
-    small |= {"false_alarm_rate": 0.2, "random_state": 0}
-    return AnomalyDetector(**small | changes).fit(visits() if X is None else X, LABELS)
+    sizes = {"hidden": (8,), "n_orderings": 3, "max_epochs": 3, "learning_rate": 0.001}
+    return small(**sizes | changes).fit(visits() if X is None else X, LABELS)
 
 
 def saved_as(detector, tmp_path):

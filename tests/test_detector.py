@@ -432,37 +432,35 @@ def test_columns_real_scores_every_numeric_column_by_a_mixture_of_gaussians():
 
 
 @pytest.mark.parametrize(
-    ("conditionals", "changed"),
+    ("columns", "changed"),
     [
-        ({"positive": "gaussian_mixture"}, {"spend": "positive as real"}),
-        ({"count": "poisson"}, {"stars": "count", "visits": "count"}),
+        ({"spend": "gaussian_mixture"}, {"spend": "positive as real"}),
+        ({"stars": "poisson"}, {"stars": "count"}),
         ({"stars": "gamma"}, {"stars": "count as positive"}),
-        (
-            {"count": "poisson", "stars": "gaussian_mixture"},  # a column goes before its kind
-            {"visits": "count", "stars": "count as real"},
-        ),
-        ({"binary": "categorical"}, {"insured": "binary as category"}),
+        ({"insured": "categorical"}, {"insured": "binary as category"}),
+        ({"city": "categorical"}, {}),
+        ("poisson", {"stars": "count", "insured": "binary as count"}),
     ],
 )
-def test_a_conditional_is_chosen_by_kind_or_by_column(conditionals, changed):
+def test_a_distribution_declares_a_column_to_be_what_it_scores(columns, changed):
     table = patients()
-    fitted = small(conditionals=conditionals, max_epochs=1).fit(table, LABELS)
+    fitted = small(columns=columns, max_epochs=1).fit(table, LABELS)
     assert fitted.summary_.kinds == INFERRED | changed
     assert np.isfinite(fitted.anomaly_score(table)).all()
 
 
 @pytest.mark.parametrize(
-    ("conditionals", "message"),
+    ("columns", "message"),
     [
-        ({"hight": "poisson"}, "'conditionals' parameter .*named by columns or kinds; got 'hight'"),
-        ({"stars": "beta"}, r"conditionals\['stars'\].*one of \['bernoulli'.*got 'beta'"),
+        ({"hight": "poisson"}, "must name a column of the table; got 'hight'"),
+        ({"stars": "beta"}, "Column 'stars' must be declared one of 'real'.*got 'beta'"),
         ({"city": "gaussian_mixture"}, "Column 'city' must hold numbers"),
-        ({"real": "poisson"}, "Column 'height' is declared 'count' but has"),
+        ({"height": "poisson"}, "Column 'height' is declared 'count' but has"),
     ],
 )
-def test_a_conditional_that_cannot_serve_is_an_error(conditionals, message):
+def test_a_distribution_that_cannot_score_a_column_is_an_error(columns, message):
     with pytest.raises(UserError, match=message):
-        small(conditionals=conditionals).fit(patients(), LABELS)
+        small(columns=columns).fit(patients(), LABELS)
 
 
 # The score as a density
@@ -578,7 +576,7 @@ def with_a_hidden_cluster(seed=0, n=270):
 
 def hidden_cluster_scores(y=None, **changes):
     X, _ = with_a_hidden_cluster()
-    sizes = {"hidden": (32,), "n_orderings": 3, "n_masks": 3}
+    sizes = {"hidden": (32,), "n_orderings": 3}
     detector = small(**sizes, max_epochs=40, learning_rate=0.02, **changes)
     return detector.fit(X, y), detector.anomaly_score(with_a_hidden_cluster(seed=1)[0])
 

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Made
 
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "labels must be 0 and 1: which of two other values would be odd?",
@@ -16,10 +16,8 @@ EXPECTED_FAILURES = {
 pytestmark = pytest.mark.filterwarnings("ignore::fewlier.errors.FewlierWarning")
 
 SMALL = AnomalyDetector(
-    hidden=(20,),
+    density=Made(hidden=(20,), n_orderings=2),
     lambdas=(0, 10),
-    n_orderings=2,
-    n_masks=2,
     max_epochs=5,
     random_state=0,
 )

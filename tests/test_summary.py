@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from stored import read, record_of, reread
 
-from fewlier import AnomalyDetector, FormatError
+from fewlier import AnomalyDetector, FormatError, Made
 from fewlier.decision.calibration import Threshold
 from fewlier.summary import Summary, _distrust
 from fewlier.training.history import MAX_POINTS, MemberCurve, curves_of
@@ -29,10 +29,8 @@ def fit(selection="average", **changes):
     y[-N_UNLABELLED:] = np.nan
     settings = {
         "selection": selection,
-        "hidden": (16,),
+        "density": Made(hidden=(16,), n_orderings=3),
         "lambdas": (0, 1, 10),
-        "n_orderings": 2,
-        "n_masks": 3,
         "max_epochs": 5,
         "false_alarm_rate": 0.2,
         "random_state": 0,
@@ -75,7 +73,9 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
 
 def test_a_summary_names_a_few_columns_of_each_kind_and_counts_all():
     table = np.random.default_rng(0).normal(size=(100, 20))
-    detector = AnomalyDetector(hidden=(4,), max_epochs=1, false_alarm_rate=0.5, random_state=0)
+    detector = AnomalyDetector(
+        density=Made(hidden=(4,)), max_epochs=1, false_alarm_rate=0.5, random_state=0
+    )
     text = str(detector.fit(table).summary_)
     assert "20 real (x0, x1, x2, x3, x4, x5, ...)" in text
     assert "likelihood -" in text

@@ -217,12 +217,12 @@ def test_if_every_member_diverges_the_update_is_an_error_that_changes_nothing(fr
 
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_without_a_memory_an_update_says_what_to_do(is_loaded, tmp_path):
-    detector = small(memory=False, max_epochs=1).fit(X, Y)
+    detector = small(keep_rows=False, max_epochs=1).fit(X, Y)
     if is_loaded:
         detector.save(tmp_path / "m.fewlier")
         detector = AnomalyDetector.load(tmp_path / "m.fewlier")
     scores = detector.anomaly_score(FRESH)
-    with pytest.raises(UserError, match=r"this model keeps none. Fit again with memory=True"):
+    with pytest.raises(UserError, match=r"this model keeps none. Fit again with keep_rows=True"):
         detector.update(*more())
     np.testing.assert_array_equal(detector.anomaly_score(FRESH), scores)
 

@@ -8,9 +8,7 @@ import pytest
 import torch
 from factories import payments, small
 
-from fewlier import FewlierWarning, UserError, fit, room, settings
-from fewlier.density import build_density
-from fewlier.density.base import Architecture
+from fewlier import FewlierWarning, Made, UserError, fit, room, settings
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.training.stack import bytes_to_train
 
@@ -46,10 +44,7 @@ def test_memory_grows_with_columns_and_with_members_beyond_a_stack():
     def needed(n_columns, n_members):
         table = Table.of(np.random.default_rng(0).normal(size=(50, n_columns)))
         encoder = Encoder.fit(infer_schema(table), table)
-        sizes = Architecture((500,), **dict.fromkeys(("n_orderings", "n_masks"), 1))
-        return bytes_to_train(
-            build_density("made", encoder, 3, sizes, torch.Generator()), n_members
-        )
+        return bytes_to_train(Made(n_orderings=1).build(encoder, torch.Generator()), n_members)
 
     few, more = needed(100, 10), needed(400, 10)
     assert 3.9 < more / few < 4.1

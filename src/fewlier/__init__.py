@@ -4,17 +4,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fewlier.density.autoencoder import Autoencoder
+    from fewlier.density.flow import Flow
+    from fewlier.density.made import Made
+    from fewlier.density.vae import Vae
     from fewlier.detector import AnomalyDetector
     from fewlier.errors import FewlierError, FewlierWarning, FormatError, UserError
 
-__all__ = ["AnomalyDetector", "FewlierError", "FewlierWarning", "FormatError", "UserError"]
+__all__ = [
+    "AnomalyDetector",
+    "Autoencoder",
+    "FewlierError",
+    "FewlierWarning",
+    "Flow",
+    "FormatError",
+    "Made",
+    "UserError",
+    "Vae",
+]
 
 _HOMES = {
     "AnomalyDetector": "fewlier.detector",
+    "Autoencoder": "fewlier.density.autoencoder",
     "FewlierError": "fewlier.errors",
     "FewlierWarning": "fewlier.errors",
+    "Flow": "fewlier.density.flow",
     "FormatError": "fewlier.errors",
+    "Made": "fewlier.density.made",
     "UserError": "fewlier.errors",
+    "Vae": "fewlier.density.vae",
 }
 
 

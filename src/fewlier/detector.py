@@ -14,6 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
+from fewlier.density import read_density
+from fewlier.density.base import DensitySettings
+from fewlier.density.made import Made
 from fewlier.errors import (
     LeftOutWarning,
     ParameterError,
@@ -71,23 +74,17 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     columns : mapping of str to str, str, or None
-        Kinds of columns that should not be inferred: "real", "binary", "count", "positive" or
-        "category", by column name. Where the numbers of a text column may be read in two ways, an
-        example says how they are written: "1.234,5", or with a kind "count:1.234,5"; where it may
-        hold two different days, the pattern of its dates does: "%d/%m/%Y". "ignore" leaves a
-        column out; identifiers and free text are left out with a warning unless declared. A single
-        kind, such as "real", is how every column that can be is scored:
-        ``AnomalyDetector(columns="real", selection="best", patience=None)`` is the setting of the
-        paper's experiments, mixtures of Gaussians on columns scaled to [0, 1].
-    conditionals : mapping of str to str, or None
-        Distributions other than a kind's own: "gaussian_mixture", "bernoulli", "poisson",
-        "gamma" or "categorical", by column name or by kind, e.g. {"count": "gaussian_mixture"}.
-        "flow" puts its own in the place of mixtures of Gaussians.
-    density : {"made", "vae", "flow", "autoencoder"}
-        The model of normal rows. "made" factorises p(x) over the columns and is exact; "vae" sees
-        a row through a latent code and has a bound of log p(x); "flow" maps real columns to a
-        standard normal and is exact (needs ``fewlier[flow]``); "autoencoder" has reconstruction
-        errors and no density.
+        What columns are, where that should not be inferred, by name: a kind ("real", "binary",
+        "count", "positive" or "category"), or the distribution to score a column by
+        ("gaussian_mixture", "bernoulli", "poisson", "gamma" or "categorical"; each belongs to one
+        kind). Where the numbers of a text column may be read in two ways, an example says how they
+        are written: "1.234,5", or with a kind "count:1.234,5"; where it may hold two different
+        days, the pattern of its dates does: "%d/%m/%Y". "ignore" leaves a column out; identifiers
+        and free text are left out with a warning unless declared. A single kind or distribution,
+        such as "real", applies to every column that can take it.
+    density : str, Made, Vae, Flow or Autoencoder
+        The model of normal rows: "made", "vae", "flow" or "autoencoder" with its default sizes, or
+        an object with others, such as ``Made(hidden=(128,))``.
     selection : {"average", "best"}
         "average" averages members (of each of two splits of the labels, the lambda that ranks
         best and the smallest, which knows normals best; three lambdas alike where too few labels
@@ -101,19 +98,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         training, and some are left out of validation. "normal": they are normal rows.
     lambdas : sequence of float
         Weights of the ranking term to train with.
-    n_components : int
-        Components of each mixture of Gaussians; "flow" and "autoencoder" have none.
-    hidden : sequence of int, or None
-        Units of each hidden layer of every network; None is (500,) for "made", else (100,).
-    n_orderings, n_masks : int
-        Orderings of the columns, and hidden masks, that "made" averages over.
-    latent : int
-        Dimensions of the latent code of "vae" and "autoencoder"; the latter takes at most half
-        as many as a row has inputs.
-    n_samples : int
-        Importance samples by which "vae" scores: more make the bound tighter, and cost more.
-    flow, n_transforms : {"maf", "nsf"}, int
-        Transformations of "flow", affine maps or neural splines, and how many.
     max_epochs, patience : int, int or None
         A member stops training when its validation criterion has not improved for `patience`
         epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch is at
@@ -124,7 +108,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         Step size of Adam.
     false_alarm_rate : float
         Share of fresh normal rows that may score above the threshold.
-    memory : bool
+    keep_rows : bool
         Whether to keep a sample of the training rows, in the model file too, so that `update` can
         add labels later: up to 4,500 rows or 16 MB. An average keeps up to 5,000 in any case, in
         standardised form, that scores compare with.
@@ -163,50 +147,63 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self,
         *,
         columns: Mapping[str, str] | str | None = None,
-        conditionals: Mapping[str, str] | None = None,
-        density: str = "made",
+        density: str | DensitySettings = "made",
         selection: Selection = "average",
         unlabelled: Unlabelled = "robust",
         lambdas: tuple[float, ...] = (0, 0.1, 1, 10, 100, 1e3, 1e4),
-        n_components: int = 3,
-        hidden: tuple[int, ...] | None = None,
-        n_orderings: int = 10,
-        n_masks: int = 10,
-        latent: int = 20,
-        n_samples: int = 10,
-        flow: Literal["maf", "nsf"] = "maf",
-        n_transforms: int = 3,
         max_epochs: int = 100,
         patience: int | None = 50,
         batch_size: int = 100,
         learning_rate: float = 1e-3,
         false_alarm_rate: float = 0.01,
-        memory: bool = True,
+        keep_rows: bool = True,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.columns = columns
-        self.conditionals = conditionals
         self.density = density
         self.selection = selection
         self.unlabelled = unlabelled
         self.lambdas = lambdas
-        self.n_components = n_components
-        self.hidden = hidden
-        self.n_orderings = n_orderings
-        self.n_masks = n_masks
-        self.latent = latent
-        self.n_samples = n_samples
-        self.flow = flow
-        self.n_transforms = n_transforms
         self.max_epochs = max_epochs
         self.patience = patience
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.false_alarm_rate = false_alarm_rate
-        self.memory = memory
+        self.keep_rows = keep_rows
         self.device = device
         self.random_state = random_state
+
+    @classmethod
+    def as_published(cls) -> "AnomalyDetector":
+        """Return a detector with the settings of the paper's experiments.
+
+        Mixtures of three Gaussians on columns scaled to [0, 1], one hidden layer of 500 units, ten
+        orderings, and the lambda and epoch, out of 100, of the highest validation AUC. Rows without
+        a label count as normal. The paper leaves the size of batches open. `set_params` changes
+        what should differ, such as ``device`` or ``random_state``.
+        """
+        return cls(
+            columns="real",
+            density=Made(hidden=(500,), n_orderings=10, n_components=3),
+            selection="best",
+            unlabelled="normal",
+            lambdas=(0, 0.1, 1, 10, 100, 1e3, 1e4),
+            max_epochs=100,
+            patience=None,
+            learning_rate=1e-3,
+        )
+
+    def set_params(self, **params: object) -> "AnomalyDetector":
+        """Set parameters, also those of the density: ``set_params(density__latent=5)``.
+
+        A density given by name becomes an object, so that it can have other sizes.
+        """
+        density = params.get("density", self.density)
+        if isinstance(density, str) and any(name.startswith("density__") for name in params):
+            params["density"] = read_density(density)
+        super().set_params(**params)
+        return self
 
     def fit(
         self,
@@ -347,7 +344,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
 
         It is read back and checked before it takes the place of another. Of the training rows it
-        keeps those that `update` needs, unless ``memory=False``, and those that scores compare
+        keeps those that `update` needs, unless ``keep_rows=False``, and those that scores compare
         with, unless ``selection="best"``; `history_`, but for the curves of `summary_`, and a
         `random_state` that is no integer are not kept.
         """
@@ -361,7 +358,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         It scores on the GPU if its `device` says so and there is one, else on the CPU.
         """
-        saved = load(path, cls().get_params())
+        saved = load(path, cls().get_params(deep=False))
         detector = cls(**saved.parameters)
         detector.model_, detector._memory = saved.model, saved.kept_rows
         _remember_columns(detector, saved.model.encoder.schema.given, saved.has_column_names)
@@ -502,7 +499,7 @@ def _fit(
     with within_memory():
         ((detector.model_, detector.history_),) = fit_models([plan], recipe, on_epoch)
     detector._plan = plan
-    detector._memory = Memory.of(plan) if detector.memory else None
+    detector._memory = Memory.of(plan) if detector.keep_rows else None
     _remember_columns(detector, table.names, has_names(X))
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
@@ -515,7 +512,7 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     if memory is None:
         raise ParameterError(
             "An update must have rows of the fit beside the new ones; this model keeps none. "
-            "Fit again with memory=True."
+            "Fit again with keep_rows=True."
         )
     recipe = read_recipe(detector.get_params(deep=False))
     table = detector._table(X)

@@ -40,7 +40,7 @@ class UserError(FewlierError, ValueError):
 class ParameterError(UserError):
     """A parameter of a call that cannot be as it is.
 
-    The message quotes parameters, as ``'cost_miss'``, or gives their values, as ``memory=True``,
+    The message quotes parameters, as ``'cost_miss'``, or gives their values, as ``keep_rows=True``,
     and nothing else in it looks like that: the command line writes their flags instead.
     """
 

@@ -15,8 +15,7 @@ from torch import Tensor
 from fewlier.companions import trusted_normals, with_companions
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import MAX_ROWS, Reference
-from fewlier.density import DENSITIES, build_density
-from fewlier.density.base import Architecture, Density, mean_over_passes
+from fewlier.density.base import Density, DensitySettings, mean_over_passes
 from fewlier.density.joint import Anchors, Rows
 from fewlier.errors import ParameterError, UserError, warn
 from fewlier.room import REMEDY, memory_limit
@@ -56,11 +55,9 @@ MUCH_MEMORY = 2 * 10**9
 class Recipe:
     """What the parameters of a detector mean for a fit."""
 
-    density: str
+    density: DensitySettings
     selection: Selection
     lambdas: tuple[float, ...]
-    n_components: int
-    architecture: Architecture
     settings: Settings
     unlabelled: Unlabelled
     device: torch.device
@@ -85,9 +82,7 @@ class _Candidate:
 def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
     """Build the template that every member of a fit starts from."""
     generator = torch.Generator().manual_seed(seed)
-    return build_density(
-        recipe.density, encoder, recipe.n_components, recipe.architecture, generator
-    ).to(recipe.device)
+    return recipe.density.build(encoder, generator).to(recipe.device)
 
 
 def fit_models(
@@ -164,7 +159,7 @@ def fit_each_lambda(
         candidates = _candidates(plan, density, group, recipe)
         weights = _weights(candidates, recipe) if candidates else np.empty(0)
         alone = {c.member.lam: _model(plan, [c], np.ones(1), recipe) for c in candidates}
-        found.append((alone, _history(group, candidates, weights, recipe)))
+        found.append((alone, _history(group, candidates, weights, recipe, density)))
     return found
 
 
@@ -213,7 +208,7 @@ def _fitted(
             "Training must give finite likelihoods; every member diverged. Lower 'learning_rate'."
         )
     weights = _weights(candidates, recipe)
-    history = _history(trained, candidates, weights, recipe)
+    history = _history(trained, candidates, weights, recipe, density)
     return _model(plan, candidates, weights, recipe), history
 
 
@@ -331,13 +326,15 @@ def _history(
     candidates: list[_Candidate],
     weights: npt.NDArray[np.float64],
     recipe: Recipe,
+    density: Density,
 ) -> tuple[MemberHistory, ...]:
     judged = {
         id(c.trained): (c.criterion, float(weight))
         for c, weight in zip(candidates, weights, strict=True)
     }
-    has_density = DENSITIES[recipe.density].is_probabilistic
-    without_anomalies: CriterionName = "likelihood" if has_density else "reconstruction"
+    without_anomalies: CriterionName = (
+        "likelihood" if density.is_probabilistic else "reconstruction"
+    )
     lines = []
     for fold, member, one in trained:
         value, weight = judged.get(id(one), (math.nan, 0.0))

@@ -12,12 +12,11 @@ from sklearn.utils import check_random_state
 
 from fewlier.arrays import Bools
 from fewlier.decision.calibration import check_share
-from fewlier.density import DENSITIES
-from fewlier.density.base import FLOWS, Architecture
+from fewlier.density import read_density
 from fewlier.density.conditionals import CONDITIONALS
 from fewlier.errors import ParameterError, UserError
 from fewlier.fit import Recipe
-from fewlier.table import Column, Kind, Schema, Table, infer_schema
+from fewlier.table import Column, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
 from fewlier.table.declarations import IGNORE
 from fewlier.training.stack import Settings
@@ -30,37 +29,32 @@ LARGEST_SEED = 2**32 - 1
 LARGEST = 2**31 - 1
 """Of all other integers, as model files hold them."""
 
-_SIZES = ("n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 _POSITIVE = f"an integer from 1 to {LARGEST}"
-_COUNTS = ("n_components", "max_epochs", "batch_size", *_SIZES)
 
 
 def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     """Check the parameters of an `AnomalyDetector` and say how it is to be fitted."""
-    density, selection = parameters["density"], parameters["selection"]
+    density, selection = read_density(parameters["density"]), parameters["selection"]
     lambdas = _read_sequence("lambdas", parameters["lambdas"])
     patience, rate = parameters["patience"], parameters["learning_rate"]
     unlabelled = parameters["unlabelled"]
-    is_known = isinstance(density, str) and density in DENSITIES
-    _check("density", density, is_known, f"one of {sorted(DENSITIES)}")
     _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
     is_known = isinstance(unlabelled, str) and unlabelled in ("robust", "normal")
     _check("unlabelled", unlabelled, is_known, "'robust' or 'normal'")
     are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
     _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
-    for name in _COUNTS:
+    for name in ("max_epochs", "batch_size"):
         _check(name, parameters[name], _is_positive(parameters[name]), _POSITIVE)
     is_patience = patience is None or _is_positive(patience)
     _check("patience", patience, is_patience, f"{_POSITIVE}, or None")
     _check("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
-    _check("memory", parameters["memory"], isinstance(parameters["memory"], bool), "True or False")
+    keep_rows = parameters["keep_rows"]
+    _check("keep_rows", keep_rows, isinstance(keep_rows, bool), "True or False")
     check_share("false_alarm_rate", parameters["false_alarm_rate"])
     return Recipe(
         density,
         selection,
         tuple(map(float, lambdas)),
-        parameters["n_components"],
-        _read_architecture(parameters),
         Settings(
             parameters["max_epochs"],
             patience,
@@ -71,18 +65,6 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
         unlabelled,
         _read_device(parameters["device"]),
     )
-
-
-def _read_architecture(parameters: Mapping[str, Any]) -> Architecture:
-    hidden, flow = parameters["hidden"], parameters["flow"]
-    if hidden is None:
-        hidden = DENSITIES[parameters["density"]].default_hidden
-    hidden = _read_sequence("hidden", hidden)
-    _check(
-        "hidden", hidden, all(map(_is_positive, hidden)), f"integers from 1 to {LARGEST}, or None"
-    )
-    _check("flow", flow, isinstance(flow, str) and flow in FLOWS, f"one of {FLOWS}")
-    return Architecture(hidden, flow=flow, **{name: parameters[name] for name in _SIZES})
 
 
 def ignored_columns(columns: object) -> list[str]:
@@ -98,7 +80,7 @@ def read_schema(
     is_normal: Bools | None = None,
     problems: Mapping[str, UserError] | None = None,
 ) -> Schema:
-    """Infer the columns of a table, and score those as the user chose by `conditionals`.
+    """Infer the columns of a table, as the user declared them.
 
     `is_normal` are the rows that are not labelled anomalies; None: all. `problems` are what is
     wrong with columns already.
@@ -111,43 +93,34 @@ def read_schema(
     columns = parameters["columns"]
     is_choice = columns is None or isinstance(columns, str | Mapping)
     _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
-    schema = infer_schema(table, columns, is_normal, problems)
-    conditionals = parameters["conditionals"]
-    if not conditionals:
-        return schema
-    is_mapping = isinstance(conditionals, Mapping)
-    _check("conditionals", conditionals, is_mapping, "a mapping of columns or kinds")
-    known = {*schema.names, *(kind.value for kind in Kind)}
-    for key, name in conditionals.items():
-        _check("conditionals", key, key in known, "named by columns or kinds")
-        choices = f"one of {sorted(CONDITIONALS)}"
-        _check(f"conditionals[{key!r}]", name, name in CONDITIONALS, choices)
-    chosen = [_chosen(conditionals, column) for column in schema.columns]
-    declared = {
-        column.name: (CONDITIONALS[name].coding if name else column.coding).value
-        for column, name in zip(schema.columns, chosen, strict=True)
-    }
-    recoded = infer_schema(schema.match(table), declared, is_normal).columns
-    columns = tuple(
-        replace(c, form=found.form, date=found.date, conditional=_unusual(name))
-        for c, found, name in zip(recoded, schema.columns, chosen, strict=True)
-    )
-    return replace(schema, columns=columns)
+    everywhere = isinstance(columns, str)
+    kinds, chosen = split_conditionals({"": columns} if everywhere else columns or {})
+    schema = infer_schema(table, kinds[""] if everywhere else kinds, is_normal, problems)
+    scored = (replace(c, conditional=_conditional_of(c, chosen)) for c in schema.columns)
+    return replace(schema, columns=tuple(scored)) if chosen else schema
 
 
-def _unusual(conditional: str | None) -> str | None:
-    """Return the name of a conditional, or None where it is the usual one of its coding."""
-    is_usual = conditional is None or conditional == USUAL[CONDITIONALS[conditional].coding]
-    return None if is_usual else conditional
+def split_conditionals(columns: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what is declared of columns with kinds for distributions, and the distributions.
 
-
-def _chosen(conditionals: Mapping[str, str], column: Column) -> str | None:
-    """Return the conditional that a user chose for a column, or for columns of its kind.
-
-    A column that hardly varies is not one of its kind in this: no curve can be learned of it.
+    ``{"visits": "poisson"}`` declares that visits are counts, and which of the distributions of
+    counts scores them; ``"poisson:1.234"`` says in addition how the numbers are written.
     """
-    by_kind = None if column.hardly_varies else conditionals.get(column.kind.value)
-    return conditionals.get(column.name) or by_kind
+    kinds, chosen = dict(columns), {}
+    for column, said in columns.items():
+        word, colon, form = said.partition(":") if isinstance(said, str) else ("", "", "")
+        if word in CONDITIONALS:
+            chosen[column] = word
+            kinds[column] = CONDITIONALS[word].coding.value + colon + form
+    return kinds, chosen
+
+
+def _conditional_of(column: Column, chosen: Mapping[str, str]) -> str | None:
+    """Return the conditional chosen for a column, or None where it is the usual one."""
+    usual = USUAL[column.coding]
+    name = chosen.get(column.name, chosen.get("", usual))
+    is_own = name != usual and CONDITIONALS[name].coding is column.coding
+    return name if is_own else None
 
 
 def read_seed(random_state: int | np.random.RandomState | None) -> int:

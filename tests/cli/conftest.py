@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from processes import Done, plain
 
-from fewlier import AnomalyDetector, cli, demo, detector
+from fewlier import AnomalyDetector, Made, cli, demo, detector
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def quick(monkeypatch):
     """Let `fewlier fit` build a network that fits at once."""
 
     def build(**settings):
-        tiny = {"hidden": (4,), "lambdas": (0, 10), "n_orderings": 1, "n_masks": 1, "max_epochs": 1}
+        tiny = {"density": Made(hidden=(4,), n_orderings=1), "lambdas": (0, 10), "max_epochs": 1}
         return AnomalyDetector(**settings | tiny)
 
     build.load = AnomalyDetector.load
@@ -73,6 +73,6 @@ def quick(monkeypatch):
 @pytest.fixture
 def quick_demo(monkeypatch, tmp_path):
     """Let `fewlier demo` fit at once, in an empty folder."""
-    tiny = {"hidden": (8,), "n_orderings": 2, "n_masks": 2, "max_epochs": 2}
+    tiny = {"density": Made(hidden=(8,), n_orderings=2), "max_epochs": 2}
     monkeypatch.setattr(demo, "AnomalyDetector", partial(AnomalyDetector, **tiny))
     monkeypatch.chdir(tmp_path)

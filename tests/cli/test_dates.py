@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fewlier import AnomalyDetector, FewlierWarning
+from fewlier import AnomalyDetector, FewlierWarning, Made
 from fewlier.table import Table
 
 N, WRITTEN = 900, "%d/%m/%Y %H:%M"
@@ -31,7 +31,12 @@ def as_text(frame, pattern=WRITTEN):
 
 @pytest.fixture(scope="module")
 def detector():
-    settings = {"max_epochs": 25, "hidden": (64,), "false_alarm_rate": 0.05, "random_state": 0}
+    settings = {
+        "max_epochs": 25,
+        "density": Made(hidden=(64,)),
+        "false_alarm_rate": 0.05,
+        "random_state": 0,
+    }
     return AnomalyDetector(**settings).fit(as_text(orders()))
 
 
@@ -105,17 +110,13 @@ def test_a_cell_in_another_form_is_missing_and_a_warning_names_it(detector):
     assert score == detector.anomaly_score(order_at(None))
 
 
-def test_the_conditional_of_what_is_read_of_a_date_can_be_chosen():
-    settings = {"max_epochs": 1, "hidden": (8,), "false_alarm_rate": 0.05, "random_state": 0}
-    chosen = {"when (time of day)": "gamma"}
-    fitted = AnomalyDetector(**settings, conditionals=chosen).fit(orders(300))
-    coding = {column.name: column.coding.value for column in fitted.model_.encoder.schema.columns}
-    assert coding["when (time of day)"] == "positive"
-    assert fitted.anomaly_score(orders(5)).shape == (5,)
-
-
 def test_labels_can_be_added_later():
-    settings = {"max_epochs": 2, "hidden": (16,), "lambdas": (0, 10), "false_alarm_rate": 0.05}
+    settings = {
+        "max_epochs": 2,
+        "density": Made(hidden=(16,)),
+        "lambdas": (0, 10),
+        "false_alarm_rate": 0.05,
+    }
     fitted = AnomalyDetector(**settings, random_state=0).fit(as_text(orders(400)))
     night = pd.concat([order_at(f"{day:02d}/03/2026 03:12") for day in range(1, 7)])
     updated = fitted.update(night, np.ones(6))
@@ -138,7 +139,12 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(files):
-    settings = {"max_epochs": 20, "hidden": (32,), "false_alarm_rate": 0.05, "random_state": 0}
+    settings = {
+        "max_epochs": 20,
+        "density": Made(hidden=(32,)),
+        "false_alarm_rate": 0.05,
+        "random_state": 0,
+    }
     fitted = AnomalyDetector(**settings).fit(pd.read_csv(files / "train.csv").drop(columns="odd"))
     fitted.save(files / "model.fewlier")
     return files / "model.fewlier"

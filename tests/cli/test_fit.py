@@ -1,6 +1,7 @@
 """`fewlier fit`: from a table to a model file."""
 
 import json
+import re
 from inspect import signature
 from typing import get_args
 
@@ -9,8 +10,9 @@ import pytest
 from factories import FEATURES, payments
 from processes import run
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Flow, Made, UserError, Vae
 from fewlier.cli.fit import fit
+from fewlier.cli.options import read_density
 from fewlier.density import DENSITIES
 
 ROWS = payments(150)
@@ -45,14 +47,14 @@ def test_fit_writes_a_model_that_loads_and_prints_its_summary(tmp_path):
     done = run(
         *("fit", tmp_path / "train.csv", "--label", "fraud", "-o", path, "--max-epochs", "1"),
         *("--selection", "best", "--false-alarm-rate", "0.2", "--random-state", "7"),
-        *("--hidden", "16", "--patience", "3"),
+        *("--density-option", "hidden=16", "--patience", "3"),
     )
     assert (done.returncode, done.stderr) == (0, "")
     detector = AnomalyDetector.load(path)
     assert done.stdout == f"{detector.summary_}\nmodel       {path}\n"
     found = detector.get_params()
     wanted = {"max_epochs": 1, "selection": "best", "false_alarm_rate": 0.2, "random_state": 7}
-    wanted |= {"hidden": (16,), "patience": 3}
+    wanted |= {"density__hidden": (16,), "patience": 3}
     assert {name: found[name] for name in wanted} == wanted
     assert sorted(item.name for item in tmp_path.iterdir()) == ["new.fewlier", "train.csv"]
 
@@ -110,14 +112,15 @@ def test_a_single_column_with_empty_lines_is_a_table(fitted):
 
 
 @pytest.mark.parametrize(
-    ("options", "memory"), [((), True), (("--memory",), True), (("--no-memory",), False)]
+    ("options", "keep_rows"), [((), True), (("--keep-rows",), True), (("--no-keep-rows",), False)]
 )
-def test_a_model_keeps_rows_unless_told_not_to(options, memory, fitted, fewlier, tmp_path):
+def test_a_model_keeps_rows_unless_told_not_to(options, keep_rows, fitted, fewlier, tmp_path):
     _, detector = fitted(csv(), *options)
-    assert detector.memory is memory
-    assert (detector._memory is not None) is memory
+    assert detector.keep_rows is keep_rows
+    assert (detector._memory is not None) is keep_rows
     facts = json.loads(fewlier("inspect", tmp_path / "new.fewlier", "--json").out)
-    assert (facts["memory"]["n_rows"], facts["parameters"]["memory"]) == (150 * memory, memory)
+    assert facts["memory"]["n_rows"] == 150 * keep_rows
+    assert facts["parameters"]["keep_rows"] is keep_rows
 
 
 def test_a_validation_table_chooses_instead_of_training_rows(fitted, tmp_path):
@@ -130,5 +133,39 @@ def test_a_validation_table_chooses_instead_of_training_rows(fitted, tmp_path):
 
 
 def test_fit_offers_every_density():
-    choices = get_args(get_args(signature(fit).parameters["density"].annotation)[0])
-    assert sorted(choices) == sorted(DENSITIES)
+    help_of = {n: get_args(p.annotation)[1].help for n, p in signature(fit).parameters.items()}
+    words = set(re.findall(r"\w+", f"{help_of['density']} {help_of['density_option']}"))
+    for name, settings in DENSITIES.items():
+        assert {name, *settings().get_params()} <= words
+
+
+@pytest.mark.parametrize(
+    ("density", "options", "expected"),
+    [
+        ("made", [], "made"),
+        ("made", ["hidden=64,32"], Made(hidden=(64, 32))),
+        ("made", ["hidden="], Made(hidden=())),
+        ("vae", ["latent=5", "n_samples=3"], Vae(latent=5, n_samples=3)),
+        ("flow", ["kind=nsf"], Flow(kind="nsf")),
+    ],
+)
+def test_settings_of_a_density_are_read(density, options, expected):
+    assert repr(read_density(density, options)) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("density", "options", "message"),
+    [
+        ("nade", [], "'density' parameter .* must be one of"),
+        ("made", ["latent=5"], "once for each of hidden, .*; got 'latent=5'"),
+        ("vae", ["latent"], "must be NAME=VALUE"),
+        ("vae", ["latent=5", "latent=6"], "once for each"),
+        ("vae", ["latent=many"], "'latent' parameter of Vae must be an integer"),
+        ("vae", ["latent=5,6"], "'latent' parameter of Vae must be an integer"),
+        ("vae", ["hidden=0"], "'hidden' parameter of Vae must be a sequence"),
+        ("flow", ["kind=rnvp"], "'kind' parameter of Flow must be one of"),
+    ],
+)
+def test_settings_that_a_density_cannot_have_are_refused(density, options, message):
+    with pytest.raises(UserError, match=message):
+        read_density(density, options)

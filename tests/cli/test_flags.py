@@ -18,11 +18,11 @@ from fewlier.errors import declaration
             "both --cost-miss and --cost-alarm, no more",
         ),
         ("The 'max_epochs' parameter of AnomalyDetector must be 1", "--max-epochs must be 1"),
-        ("Fit again with memory=True.", "Fit again with --memory."),
-        ("Fit again with memory=False.", "Fit again with --no-memory."),
+        ("Fit again with keep_rows=True.", "Fit again with --keep-rows."),
+        ("Fit again with keep_rows=False.", "Fit again with --no-keep-rows."),
         ("Give device='auto'.", "Give --device auto."),
         ("Give false_alarm_rate=0.05.", "Give --false-alarm-rate 0.05."),
-        ("Lower 'learning_rate', set n_masks=3.", "Lower 'learning_rate', set n_masks=3."),
+        ("Lower 'learning_rate', set n_thing=3.", "Lower 'learning_rate', set n_thing=3."),
     ],
 )
 def test_parameters_are_named_by_their_flags(message, shown):

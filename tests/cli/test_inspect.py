@@ -42,7 +42,7 @@ def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
     for words in (
         f"model {model}, 0.1 MB, format 1",
         f"written by fewlier {__version__}, torch ",
-        "density made, hidden units [16]",
+        "density made, hidden [16], n_components 3, n_orderings 2; ",
         "members, selection average",
         "rows 150 normal, 10 anomalous, 40 unlabelled",
         "p-values from ",
@@ -57,7 +57,7 @@ def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
 
 def test_inspect_tells_that_no_row_is_kept(fewlier, tmp_path):
     path = tmp_path / "light.fewlier"
-    small(memory=False, max_epochs=1).fit(payments()[FEATURES]).save(path)
+    small(keep_rows=False, max_epochs=1).fit(payments()[FEATURES]).save(path)
     assert json.loads(fewlier("inspect", path, "--json").out)["memory"] == {
         "n_rows": 0,
         "bytes": 0,

@@ -1,14 +1,19 @@
 """What every density promises, whatever its model."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from factories import small_density
 from torch.func import functional_call
 
-from fewlier.density import DENSITIES, build_density
-from fewlier.density.base import Architecture
+from fewlier import FormatError, UserError
+from fewlier.density import DENSITIES, settings_from, settings_record
+from fewlier.density.base import skeleton
 from fewlier.density.joint import Rows
+from fewlier.state import State
 from fewlier.table import Encoder, Table, infer_schema
 
 each_density = pytest.mark.parametrize("name", DENSITIES)
@@ -40,8 +45,8 @@ def build(name, frame, seed=0, n_passes=4):
     table = Table.of(frame)
     schema = infer_schema(table)
     encoder = Encoder.fit(schema, schema.match(table))
-    sizes = Architecture((16,), n_passes, n_passes, latent=5, n_samples=n_passes)
-    density = build_density(name, encoder, 3, sizes, generator(seed))
+    settings = small_density(name, n_orderings=n_passes, latent=5, n_samples=n_passes)
+    density = settings.build(encoder, generator(seed))
     density.reset(generator(seed))
     return density, Rows.of(encoder.encode(schema.match(table)))
 
@@ -180,21 +185,47 @@ def test_a_stack_of_members_with_rows_of_their_own_computes_what_each_does_alone
 
 
 @each_density
-def test_it_holds_at_least_as_many_numbers_as_it_says(name):
-    for columns in (["ratio"], ["colour"], slice(None)):
-        frame = mixed_frame().loc[:, columns]
-        density, _ = build(name, frame)
-        table = Table.of(frame)
-        encoder = Encoder.fit(infer_schema(table), infer_schema(table).match(table))
-        size = type(density).least_size(density.architecture, encoder, 0)
-        n_parameters = sum(p.numel() for p in density.parameters())
-        assert 0 < size.parameters <= n_parameters
-        assert size.structure <= sum(v.numel() for v in density.state_dict().values())
+@pytest.mark.parametrize("columns", [["ratio"], ["colour"], ["count", "flag"], slice(None)])
+def test_its_skeleton_has_its_shapes_and_takes_its_arrays(name, columns):
+    frame = mixed_frame().loc[:, columns]
+    density, rows = build(name, frame)
+    table = Table.of(frame)
+    encoder = Encoder.fit(infer_schema(table), infer_schema(table).match(table))
+    state = density.state_dict()
+    n_numbers = sum(array.numel() for array in state.values())
+    bare = skeleton(density.settings, encoder, n_numbers)
+    assert {n: (v.shape, v.dtype) for n, v in bare.state_dict().items()} == {
+        n: (v.shape, v.dtype) for n, v in state.items()
+    }
+    assert all(array.is_meta for array in bare.state_dict().values())
+    bare.load_state_dict(state, assign=True)
+    bare.check_structure()
+    for found, expected in zip(passes(bare, rows), passes(density, rows), strict=True):
+        assert all(map(torch.equal, found, expected))
+
+
+@each_density
+def test_its_settings_survive_as_json_values(name):
+    settings = small_density(name, hidden=[np.int64(5), 4], n_components=np.int8(2))
+    record = json.loads(json.dumps(settings_record(settings)))
+    assert settings_from(State(record)).get_params() == settings.checked().get_params()
+    wrong_sizes = [{size: wrong} for size in settings.get_params() for wrong in (None, [0], 2**40)]
+    for wrong in ({"name": "nade"}, *wrong_sizes):
+        with pytest.raises(FormatError, match="must be"):
+            settings_from(State(record | wrong))
+
+
+@each_density
+def test_each_of_its_settings_is_checked(name):
+    for parameter in DENSITIES[name]().get_params():
+        for wrong in (0, -1, True, 2.5, None, "", "5x", [0], 2**31):
+            with pytest.raises(UserError, match=f"'{parameter}' parameter of .* must be .*; got"):
+                DENSITIES[name]().set_params(**{parameter: wrong}).checked()
 
 
 @each_density
 def test_it_says_what_its_costs_and_contributions_are(name):
-    density = DENSITIES[name]
+    density, _ = build(name, mixed_frame())
     assert (density.unit == "nats") == density.is_probabilistic
     assert density.remainder.startswith("(")
     assert density.meaning.startswith("A ")

@@ -278,13 +278,12 @@ def test_a_fitted_detector_can_be_copied(name):
 
 
 @each_density
-def test_hidden_layers_are_the_densitys_own_unless_given(name):
+def test_sizes_are_the_densitys_own_unless_given(name):
     table = orders(60)
-    assert AnomalyDetector().hidden is None
-    own = quick(name, hidden=None, max_epochs=1, lambdas=(0,)).fit(table)
-    assert own.model_.density.architecture.hidden == DENSITIES[name].default_hidden
+    own = small(max_epochs=1, lambdas=(0,)).set_params(density=name).fit(table)
+    assert own.model_.density.settings.get_params() == DENSITIES[name]().get_params()
     given = quick(name, hidden=[7, 5], max_epochs=1, lambdas=(0,)).fit(table)
-    assert given.model_.density.architecture.hidden == (7, 5)
+    assert given.model_.density.settings.hidden == (7, 5)
 
 
 @pytest.mark.gpu

@@ -6,8 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
-from fewlier.density import build_density
-from fewlier.density.base import Architecture
+from fewlier import Autoencoder
 from fewlier.density.joint import Rows
 from fewlier.table import Encoder, Table, infer_schema
 
@@ -17,9 +16,7 @@ def autoencoder(frame, latent=20):
     schema = infer_schema(table)
     encoder = Encoder.fit(schema, schema.match(table))
     generator = torch.Generator().manual_seed(0)
-    density = build_density(
-        "autoencoder", encoder, 3, Architecture((12,), latent=latent), generator
-    )
+    density = Autoencoder(latent=latent, hidden=(12,)).build(encoder, generator)
     density.reset(generator)
     with torch.no_grad():
         for parameter in density.parameters():

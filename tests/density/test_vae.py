@@ -6,9 +6,8 @@ import pytest
 import torch
 from factories import small
 
-from fewlier import AnomalyDetector
-from fewlier.density import build_density
-from fewlier.density.base import Architecture, mean_over_passes
+from fewlier import AnomalyDetector, Vae
+from fewlier.density.base import mean_over_passes
 from fewlier.density.joint import Rows
 from fewlier.table import Encoder, Table, infer_schema
 
@@ -28,8 +27,8 @@ def rows_and_encoder(n=40):
 
 def vae(encoder, n_samples, latent, eps_seed=0):
     """A density in float64, away from where training starts; only its samples vary by the seed."""
-    sizes = Architecture((12,), latent=latent, n_samples=n_samples)
-    density = build_density("vae", encoder, 2, sizes, torch.Generator().manual_seed(eps_seed))
+    settings = Vae(latent=latent, n_samples=n_samples, hidden=(12,), n_components=2)
+    density = settings.build(encoder, torch.Generator().manual_seed(eps_seed))
     generator = torch.Generator().manual_seed(1)
     density.reset(generator)
     with torch.no_grad():
@@ -125,10 +124,9 @@ def test_more_samples_tighten_the_score_of_a_fitted_model():
 
 def test_the_papers_autoencoder_is_a_setting():
     table = np.random.default_rng(0).normal(size=(100, 3))
-    paper = {"columns": "real", "n_components": 1, "lambdas": (0,), "selection": "best"}
-    detector = AnomalyDetector(
-        density="vae", **paper, max_epochs=2, false_alarm_rate=0.2, random_state=0
-    ).fit(table)
+    detector = AnomalyDetector.as_published()
+    detector.set_params(density=Vae(n_components=1), lambdas=(0,), max_epochs=2)
+    detector.set_params(false_alarm_rate=0.2, random_state=0).fit(table)
     density = detector.model_.density
     assert [tuple(w.shape) for w in density.encoder.weights] == [(3, 100), (100, 40)]
     assert [tuple(w.shape) for w in density.decoder.weights] == [(20, 100), (100, 9)]

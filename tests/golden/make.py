@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 
 
 def main() -> None:
-    detector = small(hidden=(8,), n_masks=3, max_epochs=3, learning_rate=0.001)
+    detector = small(hidden=(8,), n_orderings=3, max_epochs=3, learning_rate=0.001)
     detector.fit(visits(), np.repeat([1, 0], [6, 114])).set_threshold(contamination=0.1)
     detector.save(FOLDER / "version_1.fewlier")
     table = visits(1).head(8)

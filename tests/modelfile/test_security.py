@@ -125,7 +125,7 @@ def bombs(tmp_path_factory):
         "nested": b'{"a": [' * 10**5,
     }
     paths += [rewritten(folder / name, content, weights) for name, content in contents.items()]
-    sizes = {"n_masks": 10**9, "n_orderings": 10**9, "n_components": 10**9, "hidden": [10**9]}
+    sizes = {"n_orderings": 10**9, "n_components": 10**9, "hidden": [10**9]}
     for name, size in sizes.items():
         model = manifest["model"]
         record = manifest | {"model": model | {"density": model["density"] | {name: size}}}

@@ -7,8 +7,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from fewlier.density import Made
-from fewlier.density.base import Architecture, mean_over_passes
-from fewlier.density.joint import Anchors, Joint, Rows, Terms, anchors, row_terms
+from fewlier.density.base import mean_over_passes
+from fewlier.density.joint import Anchors, Rows, Terms, anchors, row_terms
 from fewlier.table import Encoder, Kind, Table, infer_schema
 
 few_seeds = given(seed=st.integers(0, 2**32 - 1))
@@ -26,8 +26,7 @@ def fitted(frame, kinds=None):
 def made(encoder, seed, spread=0.5):
     """A density in float64, away from where training starts, as training leaves it."""
     generator = torch.Generator().manual_seed(seed)
-    owner = torch.from_numpy(encoder.input_owner)
-    density = Made(Joint(encoder, 2), owner, Architecture((12,), N_PASSES, N_PASSES), generator)
+    density = Made(hidden=(12,), n_orderings=N_PASSES, n_components=2).build(encoder, generator)
     density.reset(generator)
     with torch.no_grad():
         for parameter in density.parameters():

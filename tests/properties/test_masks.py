@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from fewlier.density import Made
-from fewlier.density.base import Architecture
-from fewlier.density.joint import Joint, Rows
-from fewlier.density.networks import MaskedMLP, autoregressive_masks, hidden_degrees
+from fewlier import Made
+from fewlier.density.joint import Rows
+from fewlier.density.networks import MaskedMLP, autoregressive_masks, draw_degrees
 from fewlier.table import Encoder, Table, infer_schema
 
 sizes = st.sampled_from([1, 2, 3, 5])
@@ -31,10 +30,18 @@ def dependence(function, n_inputs):
     return (jacobian != 0).any(1)
 
 
+def drawn_degrees(n_columns, widths, generator):
+    module = torch.nn.Module()
+    for layer, width in enumerate(widths):
+        module.register_buffer(f"degrees_{layer}", torch.empty(width, dtype=torch.int64))
+    draw_degrees(module, n_columns, generator)
+    return list(module.buffers())
+
+
 def masked_network(ordering, inputs, outputs, hidden, seed):
     generator = torch.Generator().manual_seed(seed)
     position = torch.tensor(ordering)
-    degrees = [hidden_degrees(len(ordering), width, generator) for width in hidden]
+    degrees = drawn_degrees(len(ordering), hidden, generator)
     masks = autoregressive_masks(position[inputs], degrees, position[outputs])
     network = MaskedMLP([len(inputs), *hidden, len(outputs)])
     network.reset(torch.zeros(len(outputs)), generator)
@@ -57,12 +64,12 @@ def mixed_frame(columns="real flag colour count amount", n=40):
     return frame[columns.split()]
 
 
-def made(frame, architecture, seed):
+def made(frame, settings, seed):
     table = Table.of(frame)
     schema = infer_schema(table)
     encoder = Encoder.fit(schema, schema.match(table))
     generator = torch.Generator().manual_seed(seed)
-    density = Made(Joint(encoder), torch.from_numpy(encoder.input_owner), architecture, generator)
+    density = settings.build(encoder, generator)
     density.reset(generator)
     return density, encoder
 
@@ -98,7 +105,7 @@ def test_an_output_of_a_wide_network_sees_all_inputs_of_earlier_columns(ordering
 @given(n_columns=sizes, seed=seeds)
 @examples(max_examples=20)
 def test_hidden_units_read_any_column_but_the_last(n_columns, seed):
-    degrees = hidden_degrees(n_columns, 200, torch.Generator().manual_seed(seed))
+    (degrees,) = drawn_degrees(n_columns, [200], torch.Generator().manual_seed(seed))
     assert set(degrees.tolist()) == set(range(max(n_columns - 1, 1)))
 
 
@@ -108,8 +115,8 @@ def test_hidden_units_read_any_column_but_the_last(n_columns, seed):
     ["real", "colour", "colour real", "flag colour count", "real flag colour count amount"],
 )
 def test_each_pass_of_made_puts_the_columns_of_a_mixed_table_in_one_order(columns, hidden):
-    architecture = Architecture(hidden, n_orderings=4, n_masks=4)
-    density, encoder = made(mixed_frame(columns), architecture, seed=0)
+    settings = Made(hidden=hidden, n_orderings=4)
+    density, encoder = made(mixed_frame(columns), settings, seed=0)
     for index in range(density.n_passes):
         seen = column_dependence(density, encoder, index)
         order = seen.sum(1).argsort()
@@ -117,23 +124,22 @@ def test_each_pass_of_made_puts_the_columns_of_a_mixed_table_in_one_order(column
 
 
 def test_small_hidden_layers_never_let_a_column_see_itself_through_another():
-    density, encoder = made(mixed_frame(), Architecture((3, 4), 10, 10), seed=0)
+    density, encoder = made(mixed_frame(), Made(hidden=(3, 4)), seed=0)
     for index in range(density.n_passes):
         seen = column_dependence(density, encoder, index).float()
         assert not torch.linalg.matrix_power(seen, len(seen)).any()
 
 
-@pytest.mark.parametrize(("n_orderings", "n_masks"), [(3, 3), (3, 1), (1, 3), (2, 4)])
-def test_orderings_and_masks_cycle_together(n_orderings, n_masks):
-    density, encoder = made(mixed_frame(), Architecture((100,), n_orderings, n_masks), seed=1)
-    assert density.n_passes == max(n_orderings, n_masks)
+def test_every_ordering_has_masks_of_its_own():
+    density, encoder = made(mixed_frame(), Made(hidden=(100,), n_orderings=3), seed=1)
+    assert density.n_passes == 3
     rank = [column_dependence(density, encoder, i).sum(1) for i in range(density.n_passes)]
-    assert len({tuple(r.tolist()) for r in rank}) == n_orderings
+    assert len({tuple(r.tolist()) for r in rank}) == 3
     assert len({density.masks(i)[0].numpy().tobytes() for i in range(len(rank))}) == len(rank)
 
 
 def test_one_of_two_columns_sees_whether_the_other_is_missing():
-    density, encoder = made(mixed_frame("real colour"), Architecture((100,), 4, 4), seed=0)
+    density, encoder = made(mixed_frame("real colour"), Made(hidden=(100,), n_orderings=4), seed=0)
     for index in range(density.n_passes):
         masks = density.masks(index)
         depends = dependence(lambda x, m=masks: density.network(x, m), encoder.n_inputs)
@@ -143,7 +149,7 @@ def test_one_of_two_columns_sees_whether_the_other_is_missing():
 
 def test_a_value_changes_the_terms_of_its_own_and_of_later_columns_only():
     table = Table.of(mixed_frame())
-    density, encoder = made(mixed_frame(), Architecture((100,), 4, 4), seed=0)
+    density, encoder = made(mixed_frame(), Made(hidden=(100,), n_orderings=4), seed=0)
     other = Table({**table.cells, "real": np.roll(table.cells["real"], 1)})
     before, after = (Rows.of(encoder.encode(t)) for t in (table, other))
     for index in range(density.n_passes):

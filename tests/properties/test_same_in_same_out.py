@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Made
 from fewlier.density.networks import TILE
 from fewlier.score import model as scoring
 from fewlier.score.model import CHUNK
@@ -46,10 +46,8 @@ def rows_to_score():
 def fitted(selection):
     detector = AnomalyDetector(
         selection=selection,
-        hidden=(37, 16),  # no multiple of any vector width
+        density=Made(hidden=(37, 16), n_orderings=3),  # widths are no multiple of a vector's
         lambdas=(0, 10),
-        n_orderings=3,
-        n_masks=3,
         max_epochs=3,
         false_alarm_rate=0.2,
         random_state=0,

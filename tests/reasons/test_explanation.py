@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from factories import small
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Made
 from fewlier.errors import UserError
 from fewlier.reasons.expectation import RARER
 from fewlier.reasons.explanation import Reason
@@ -36,10 +36,8 @@ def detector(request):
     table.loc[:5, "width"] = 60.0
     return AnomalyDetector(
         selection=request.param,
-        hidden=(16,),
+        density=Made(hidden=(16,), n_orderings=N_PASSES),
         lambdas=(0, 10),
-        n_orderings=N_PASSES,
-        n_masks=N_PASSES,
         max_epochs=20,
         learning_rate=0.01,
         false_alarm_rate=0.1,

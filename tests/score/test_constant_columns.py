@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Made
 from fewlier.table import Table
 from fewlier.table.inference import infer_schema
 
@@ -24,7 +24,12 @@ def rows(n=N, seed=0):
 
 
 def small(**parameters):
-    settings = {"max_epochs": 8, "hidden": (32,), "lambdas": (0, 10), "false_alarm_rate": 0.05}
+    settings = {
+        "max_epochs": 8,
+        "density": Made(hidden=(32,)),
+        "lambdas": (0, 10),
+        "false_alarm_rate": 0.05,
+    }
     return AnomalyDetector(**settings, random_state=0, **parameters)
 
 
@@ -104,8 +109,8 @@ def test_a_saved_model_scores_other_values_alike(detector, usual, tmp_path):
     np.testing.assert_array_equal(again.anomaly_score(strange), detector.anomaly_score(strange))
 
 
-def test_a_conditional_chosen_for_a_kind_leaves_constants_alone():
-    fitted = small(conditionals={"real": "gaussian_mixture"}).fit(rows(), LABELS)
+def test_one_kind_for_all_columns_leaves_constants_alone():
+    fitted = small(columns="gaussian_mixture").fit(rows(), LABELS)
     scores = scores_with(fitted, rows()[10:11], "roots", [0.0, 145.0, 1e12])
     assert scores[0] + 1 < scores[1] == scores[2] < 30
 

@@ -109,7 +109,12 @@ def test_fresh_normals_are_not_flagged_for_copies_of_others(table, labels):
         rows.loc[: labels - 1, odd] += 30
         y = (np.arange(len(rows)) < labels).astype(float)
         X = copied(rows.assign(y=y), 10, rng)
-        quick = {"max_epochs": 1, "hidden": (8,), "false_alarm_rate": 0.2, "random_state": seed}
+        quick = {
+            "max_epochs": 1,
+            "hidden": (8,),
+            "false_alarm_rate": 0.2,
+            "random_state": seed,
+        }
         detector = small(**quick).fit(X.drop(columns="y"), X["y"])
         rates.append(detector.predict(table(300, rng)).mean())
         m = len(detector.model_.calibration.normal_scores)

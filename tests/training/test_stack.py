@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from factories import small_density
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from torch.func import functional_call
 
-from fewlier.density import DENSITIES, build_density
-from fewlier.density.base import Architecture
+from fewlier.density import DENSITIES
 from fewlier.density.joint import Rows
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.training import stack
@@ -35,8 +35,9 @@ def density_and_rows(frame=None, width=8, name="made", seed=0):
     cells = Table.of(table() if frame is None else frame)
     schema = infer_schema(cells)
     encoder = Encoder.fit(schema, cells.take(np.arange(N_NORMALS)))
-    sizes = Architecture((width,), n_orderings=4, n_masks=4, latent=3, n_samples=4, n_transforms=2)
-    density = build_density(name, encoder, 2, sizes, torch.Generator().manual_seed(seed))
+    sizes = {"n_orderings": 4, "latent": 3, "n_samples": 4, "n_transforms": 2, "n_components": 2}
+    settings = small_density(name, hidden=(width,), **sizes)
+    density = settings.build(encoder, torch.Generator().manual_seed(seed))
     return density, Rows.of(encoder.encode(cells))
 
 

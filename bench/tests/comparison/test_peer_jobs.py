@@ -9,6 +9,7 @@ import pytest
 from made_up_results import result
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from fewlier import Made
 from fewlier.errors import UserError
 from fewlier.table import Table
 from fewlier_bench.comparison import peer_jobs
@@ -26,7 +27,7 @@ from fewlier_bench.runs.stacks import SplitStack, given_rows
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "ACCURACY.md"
 RESULTS = ROOT / "results" / "comparison"
-TINY = {"hidden": (8,), "lambdas": (0, 10), "n_masks": 2, "n_orderings": 2, "max_epochs": 5}
+TINY = {"density": Made(hidden=(8,), n_orderings=2), "lambdas": (0, 10), "max_epochs": 5}
 CHEAP = ["logistic regression", "kNN distance"]
 
 

@@ -41,15 +41,17 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
 
     labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])
     with open_table(table) as file:
-        found = check_file(file, labels, columns)
-    found = _in_flags(found)
+        kinds = _kinds(columns or {})
+        found = _in_flags(check_file(file, labels, kinds))
     values = [("--anomaly", value) for value in anomaly or []]
     values += [("--normal", value) for value in normal or []]
     options = ["--label", label] if label else []
     if found.label and found.label.problem:
         values = [("--anomaly", PLACEHOLDER)]
     options += [text for pair in values for text in pair]
-    command = ["fewlier", "fit", str(table), *options, *found.options]
+    given = {f"{name}={kind}": f"{name}={(columns or {})[name]}" for name, kind in kinds.items()}
+    options += [given.get(text, text) for text in found.options]
+    command = ["fewlier", "fit", str(table), *options]
     stem = "" if is_standard(table) else Path(table).name.split(".")[0]
     command += ["-o", f"{stem or 'model'}.fewlier"]
     if as_json:
@@ -64,6 +66,19 @@ def _in_flags(found: "TableCheck") -> "TableCheck":
     columns = tuple(replace(line, why=with_declarations(line.why)) for line in found.columns)
     label = found.label and replace(found.label, problem=with_declarations(found.label.problem))
     return replace(found, columns=columns, label=label)
+
+
+def _kinds(columns: dict[str, str]) -> dict[str, str]:
+    """Write kinds for the names of distributions, which need torch: it is loaded for them alone."""
+    from fewlier.table.columns import Kind
+    from fewlier.table.declarations import IGNORE
+
+    words = {said.partition(":")[0] for said in columns.values()} - {*Kind, IGNORE}
+    if not any(word.isidentifier() for word in words):
+        return columns
+    from fewlier.settings import split_conditionals
+
+    return split_conditionals(columns)[0]
 
 
 def _print(found: "TableCheck", name: str, command: str) -> None:

@@ -13,6 +13,7 @@ from fewlier.cli.options import (
     check_file_output,
     option,
     read_columns,
+    read_density,
     read_label,
 )
 from fewlier.cli.screen import announcing, echo, echo_json, progress, say
@@ -36,8 +37,9 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     column: Annotated[
         list[str] | None,
         option(
-            "Kind of a column: real, binary, count, positive or category; or how its numbers are "
-            "written, amount=1.234,5; or its dates, day=%d/%m/%Y. Repeatable.",
+            "Kind of a column: real, binary, count, positive or category; or the distribution that "
+            "scores it, visits=poisson; or how its numbers are written, amount=1.234,5; or its "
+            "dates, day=%d/%m/%Y. Repeatable.",
             "NAME=KIND",
             panel=COLUMNS,
         ),
@@ -60,23 +62,23 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     patience: Annotated[
         int, option("Epochs without improvement before a member stops.", "N", panel=TIME, min=1)
     ] = 50,
-    hidden: Annotated[
-        int | None,
-        option(
-            "Hidden units of each network; fewer are faster. Default: 500 for made, else 100.",
-            "N",
-            panel=TIME,
-            min=1,
-        ),
-    ] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         option("cpu, cuda, or auto: a GPU if there is one.", "NAME", panel=TIME),
     ] = "auto",
     density: Annotated[
-        Literal["made", "vae", "flow", "autoencoder"],
-        option("Model of normal rows: made, vae, flow or autoencoder.", "NAME", panel=METHOD),
+        str, option("Model of normal rows: made, vae, flow or autoencoder.", "NAME", panel=METHOD)
     ] = "made",
+    density_option: Annotated[
+        list[str] | None,
+        option(
+            "Setting of the density: hidden=128 or hidden=64,64; made also has n_orderings and "
+            "n_components, vae latent, n_samples and n_components, flow kind (maf or nsf) and "
+            "n_transforms, autoencoder latent. Repeatable.",
+            "NAME=VALUE",
+            panel=METHOD,
+        ),
+    ] = None,
     selection: Annotated[
         Literal["average", "best"],
         option("average, or best, the paper's rule: less accurate, faster.", "NAME", panel=METHOD),
@@ -101,15 +103,15 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         int,
         option("Random seed; the same seed gives the same model.", "N", panel=METHOD, min=0),
     ] = 0,
-    memory: Annotated[
+    keep_rows: Annotated[
         bool,
         option("Keep a sample of the rows in the model file, for `fewlier update`.", panel=FILE),
     ] = True,
 ) -> None:
     """Learn from a table what normal rows look like, and write a model file.
 
-    Faster: fewer --max-epochs, a shorter --patience, fewer --hidden units,
-    --selection best, or a GPU.
+    Faster: fewer --max-epochs, a shorter --patience, a smaller network
+    (--density-option hidden=100), --selection best, or a GPU.
     """
     from fewlier.table.reading import open_table
 
@@ -122,14 +124,13 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
 
         detector = AnomalyDetector(
             columns=read_columns(column or [], ignore or []),
-            density=density,
+            density=read_density(density, density_option or []),
             selection=selection,
             unlabelled=unlabelled,
             false_alarm_rate=false_alarm_rate,
             max_epochs=max_epochs,
             patience=patience,
-            hidden=None if hidden is None else (hidden,),
-            memory=memory,
+            keep_rows=keep_rows,
             device=device,
             random_state=random_state,
         )

@@ -35,7 +35,7 @@ def with_declarations(message: str) -> str:
 def in_flags(message: str, app: typer.Typer) -> str:
     """Write flags for the parameters that a `ParameterError` names.
 
-    ``'cost_miss'`` becomes ``--cost-miss``, ``memory=False`` ``--no-memory`` and
+    ``'cost_miss'`` becomes ``--cost-miss``, ``keep_rows=False`` ``--no-keep-rows`` and
     ``device='auto'`` ``--device auto``. A parameter that no command has keeps its name.
     """
     flags = _flags(app)

@@ -34,14 +34,14 @@ def _facts(state: "State") -> tuple[dict[str, Any], str]:
 
     model, versions = state.part("model"), state.part("versions")
     density = model.part("density")
-    density.text("name"), density.counts("hidden")
+    name = density.text("name")
     calibration = Calibration.from_state(model.part("calibration"))
     schema = Encoder.from_state(model.part("encoder")).schema
     summary = Summary.from_state(state.part("summary"), calibration.at)
     facts = {
         "format_version": VERSION,
         "versions": {name: versions.text(name) for name in ("fewlier", "torch")},
-        "density": density.record,
+        "density": {"name": name, **density.record},
         "selection": model.text("selection"),
         "n_members": len(model.items("members")),
         "n_held_back": len(calibration.normal_scores),
@@ -83,12 +83,12 @@ def _values(column: dict[str, Any]) -> str:
 
 def _print(facts: dict[str, Any], summary: str) -> None:
     versions, density, near = facts["versions"], facts["density"], facts["neighbours"]
+    sizes = shown(", ".join(v if n == "name" else f"{n} {v}" for n, v in density.items()))
     echo(
         f"model       {facts['model']}, {facts['bytes'] / 1e6:.1f} MB, format "
         f"{facts['format_version']}\n"
         f"written by  fewlier {versions['fewlier']}, torch {versions['torch']}\n"
-        f"density     {density['name']}, hidden units {density['hidden']}; "
-        f"{facts['n_members']} members, selection {facts['selection']}\n"
+        f"density     {sizes}; {facts['n_members']} members, selection {facts['selection']}\n"
         f"{summary}\n"
         f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}\n"
         f"probability {facts['probability']}\n"

@@ -1,5 +1,6 @@
 """Options that several commands have, and how their text is read."""
 
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from fewlier.cli.screen import Progress, progress
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
+    from fewlier.density.base import DensitySettings
     from fewlier.detector import AnomalyDetector
     from fewlier.table.label_column import LabelColumn
     from fewlier.table.reading import TableFile
@@ -118,6 +120,31 @@ def read_columns(declarations: list[str], ignored: list[str]) -> dict[str, str] 
             raise UserError(f"--column and --ignore must name a column once; got {name!r} again.")
         kinds[name] = kind
     return kinds or None
+
+
+def read_density(name: str, options: list[str]) -> "str | DensitySettings":
+    """Read ``latent=5``, ``hidden=64,64`` or ``kind=nsf``: settings of the density of this name."""
+    from fewlier import density
+
+    settings = density.read_density(name)
+    defaults, values = settings.get_params(), {}
+    for text in options:
+        size, equals, value = text.partition("=")
+        if not equals or size not in defaults or size in values:
+            raise UserError(
+                f"--density-option must be NAME=VALUE, once for each of {', '.join(defaults)} of "
+                f"--density {name}; got {text!r}."
+            )
+        values[size] = _value_like(defaults[size], value)
+    return density.read_density(settings.set_params(**values)) if values else name
+
+
+def _value_like(default: object, text: str) -> object:
+    """Read a text as a number, numbers or text, as the default is."""
+    if isinstance(default, str) or not re.fullmatch(r"[\d,]*", text):
+        return text
+    numbers = tuple(int(number) for number in text.split(",") if number)
+    return numbers if isinstance(default, tuple) else numbers[0] if len(numbers) == 1 else text
 
 
 def read_cell(text: str, columns: Collection[str]) -> tuple[str, str]:

@@ -3,17 +3,15 @@
 Read in this order: networks, conditionals, joint, base, made, vae, flow, autoencoder.
 """
 
-import torch
-
 from fewlier.density.autoencoder import Autoencoder
-from fewlier.density.base import Architecture, Density
+from fewlier.density.base import DensitySettings
 from fewlier.density.flow import Flow
-from fewlier.density.joint import Joint
 from fewlier.density.made import Made
 from fewlier.density.vae import Vae
-from fewlier.table import Encoder
+from fewlier.errors import FormatError, ParameterError
+from fewlier.state import Json, State
 
-DENSITIES: dict[str, type[Density]] = {
+DENSITIES: dict[str, type[DensitySettings]] = {
     "made": Made,
     "vae": Vae,
     "flow": Flow,
@@ -21,15 +19,35 @@ DENSITIES: dict[str, type[Density]] = {
 }
 
 
-def build_density(
-    name: str,
-    encoder: Encoder,
-    n_components: int,
-    architecture: Architecture,
-    generator: torch.Generator,
-) -> Density:
-    """Build the density of this name for the columns of an encoder, on the CPU."""
-    density = DENSITIES[name]
-    joint = Joint(encoder, min(n_components, density.max_components or n_components))
-    input_owner = torch.from_numpy(encoder.input_owner)
-    return density(joint, input_owner, architecture, generator)
+def read_density(density: object) -> DensitySettings:
+    """Return the settings that a detector's parameter `density` asks for, checked.
+
+    Raises
+    ------
+    ParameterError
+        For what is neither the name of a density nor an object such as ``Made(hidden=(100,))``.
+    """
+    if isinstance(density, str) and density in DENSITIES:
+        return DENSITIES[density]()
+    if isinstance(density, DensitySettings) and type(density) in DENSITIES.values():
+        return density.checked()
+    raise ParameterError(
+        f"The 'density' parameter of AnomalyDetector must be one of {sorted(DENSITIES)}, or an "
+        f"object such as Made(hidden=(100,)); got {density!r}."
+    )
+
+
+def settings_record(settings: DensitySettings) -> Json:
+    """Return settings as JSON values."""
+    (name,) = (name for name, cls in DENSITIES.items() if type(settings) is cls)
+    return {"name": name, **settings.checked().get_params(deep=False)}
+
+
+def settings_from(state: State) -> DensitySettings:
+    """Inverse of `settings_record`, checked."""
+    settings = DENSITIES[state.text("name", DENSITIES)]()
+    settings.set_params(**{name: state.value(name) for name in settings.get_params(deep=False)})
+    try:
+        return settings.checked()
+    except ParameterError as error:
+        raise FormatError(f"the sizes of its density are wrong. {error}") from error

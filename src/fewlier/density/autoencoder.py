@@ -1,20 +1,47 @@
 """Autoencoder: how badly each column of a row is reconstructed from a short code of the row."""
 
+from collections.abc import Sequence
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from fewlier.density.base import Architecture, Density, Size
+from fewlier.density.base import Density, DensitySettings
 from fewlier.density.joint import Joint, Rows
 from fewlier.density.networks import MaskedMLP
-from fewlier.table import Encoder
 
 
 @final
-class Autoencoder(Density):
-    r"""Minus the terms are losses, -log p(x_d | phi_d(code(x))): errors, and no density.
+class Autoencoder(DensitySettings):
+    """Autoencoder: rows score by reconstruction error, which is not a density.
+
+    Parameters
+    ----------
+    latent : int
+        Dimensions of the code; at most half as many as a row has network inputs are used.
+    hidden : sequence of int
+        Units of each hidden layer of the encoder; the decoder has them in reverse.
+
+    Examples
+    --------
+    >>> from fewlier import AnomalyDetector, Autoencoder
+    >>> AnomalyDetector(density=Autoencoder(latent=3))
+    AnomalyDetector(density=Autoencoder(latent=3))
+    """
+
+    def __init__(self, *, latent: int = 20, hidden: Sequence[int] = (100,)) -> None:
+        self.latent = latent
+        self.hidden = hidden
+
+    def lay_out(self, joint: Joint) -> Density:
+        """Return encoder and decoder."""
+        return AutoencoderDensity(self, joint)
+
+
+@final
+class AutoencoderDensity(Density):
+    r"""Its terms are minus losses, log p(x_d | phi_d(code(x))): errors, not a density.
 
     The code has at most half as many dimensions as the row has inputs. The decoder gives where a
     column's distribution lies; its other parameters (the width of a Gaussian, the shape of a
@@ -23,8 +50,6 @@ class Autoencoder(Density):
     the cross-entropy, counts and amounts their log loss.
     """
 
-    default_hidden: ClassVar[tuple[int, ...]] = (100,)
-    max_components: ClassVar[int | None] = 1  # a reconstruction is one value, not several
     is_probabilistic: ClassVar[bool] = False
     unit: ClassVar[str] = "reconstruction error"
     remainder: ClassVar[str] = "(none)"
@@ -33,33 +58,21 @@ class Autoencoder(Density):
         "than in normal rows; the score is the sum, and there is no remainder."
     )
 
-    def __init__(
-        self,
-        joint: Joint,
-        input_owner: Int[Tensor, " i"],
-        architecture: Architecture,
-        generator: torch.Generator,
-    ) -> None:
-        super().__init__(joint, input_owner, architecture, generator)
-        hidden, n_inputs = architecture.hidden, len(input_owner)
-        latent = _code_size(architecture, n_inputs)
-        self.n_passes, self.n_noise = 1, 0
+    def __init__(self, settings: Autoencoder, joint: Joint) -> None:
+        super().__init__(settings, joint)
+        hidden, n_inputs = settings.hidden, len(joint.input_owner)
+        latent = max(1, min(settings.latent, n_inputs // 2))
         self.encoder = MaskedMLP([n_inputs, *hidden, latent])
         self.decoder = MaskedMLP([latent, *reversed(hidden), len(joint.owner)])
 
-    @classmethod
-    def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
-        """Count the weights."""
-        latent = _code_size(sizes, encoder.n_inputs)
-        n_weights = MaskedMLP.n_weights([encoder.n_inputs, *sizes.hidden, latent])
-        n_weights += MaskedMLP.n_weights([latent, *reversed(sizes.hidden), n_outputs])
-        return Size(n_weights, 0)
+    def draw(self, generator: torch.Generator) -> None:
+        """Do nothing: the structure has nothing random."""
 
     def check_structure(self) -> None:
         """Accept: nothing is drawn."""
 
     def reset(self, generator: torch.Generator) -> None:
-        """Draw the weights anew."""
+        """Draw the weights."""
         self.encoder.reset(torch.zeros_like(self.encoder.biases[-1]), generator)
         self.decoder.reset(self.joint.initial(), generator)
 
@@ -69,7 +82,3 @@ class Autoencoder(Density):
         masks = [*[None] * len(below), self.joint.locates.expand(last.shape[-2], -1)]
         phi: Tensor = self.decoder(self.encoder(rows.inputs), masks)
         return phi
-
-
-def _code_size(architecture: Architecture, n_inputs: int) -> int:
-    return max(1, min(architecture.latent, n_inputs // 2))

@@ -1,140 +1,88 @@
-"""What a density is: log p of every cell of a row, in one or more passes.
+"""What a density is: its settings, which a user gives, and its module, which computes log p(x).
 
 p(x) is the mean over passes of exp(sum of the cells' terms + the rest of the row): MADE makes one
 pass per ordering, a variational autoencoder one per importance sample.
 A density is a plain module for one member of an ensemble. Its arithmetic broadcasts over leading
-axes of its parameters, of what it has drawn at random and of rows, which is how `training.stack`
-stacks members.
-To add one: a file with a final class, and a line in `DENSITIES`. The contract tests pick it up.
+axes of its parameters, of its drawn structure and of rows, which is how `training.stack` stacks
+members.
+To add one: a file with two final classes, settings and module, and a line in `DENSITIES`. Python,
+the command line, model files, searches and the contract tests pick it up.
 """
 
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, final
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
+from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from fewlier.density.joint import Cells, Joint, Outlook, Rows, Terms
+from fewlier.errors import FormatError, ParameterError
+from fewlier.state import require
 from fewlier.table import Encoder
 
-FLOWS = ("maf", "nsf")
-"""Kinds of flow: masked autoregressive, of affine maps, and neural spline flow."""
-
-
-@final
-@dataclass(frozen=True)
-class Architecture:
-    """Sizes of a density; each density reads those it has.
-
-    Parameters
-    ----------
-    hidden : tuple of int
-        Units of each hidden layer.
-    n_orderings, n_masks : int
-        Orderings of the columns, and draws of the hidden masks.
-    latent : int
-        Dimensions of a latent code.
-    n_samples : int
-        Importance samples of the code, each a pass.
-    flow, n_transforms : str, int
-        Kind and number of the transformations of a flow.
-    """
-
-    hidden: tuple[int, ...] = (500,)
-    n_orderings: int = 10
-    n_masks: int = 10
-    latent: int = 20
-    n_samples: int = 10
-    flow: str = "maf"
-    n_transforms: int = 3
-
-
-class Size(NamedTuple):
-    """How many numbers a density holds at least: parameters, and what is drawn at random."""
-
-    parameters: int
-    structure: int
+LARGEST = 2**31 - 1
+"""Of all sizes, as model files hold them."""
+MAX_LAYERS = 100
+"""Hidden layers of a network, and transformations of a flow: bounds the work of laying one out."""
 
 
 class Density(nn.Module, ABC):
     """log p(x) of encoded rows, cell by cell.
 
+    The constructor takes settings and a `Joint` and only lays out arrays; `draw` and `reset` fill
+    them. `DensitySettings.build` returns a density whose structure has been drawn.
+
     Attributes
     ----------
+    settings : DensitySettings
+        Its sizes.
+    joint : Joint
+        The conditionals of the columns.
     n_passes : int
         Passes that p(x) is the mean of.
     n_noise : int
-        Standard normals that each row takes in training; a density that takes none has 0.
-    default_hidden : tuple of int
-        Units of the hidden layers unless the user says otherwise.
-    max_components : int or None
-        The most mixture components it has a use for.
+        Standard normals that each row takes in training; 0 for a density that draws no samples.
     is_probabilistic : bool
         Whether its costs are -log p(x), or a bound of it, so that they are in nats.
     unit : str
         Unit of its costs.
     remainder : str
-        Name of what the columns leave of a score.
+        Name of the part of a score that belongs to no column.
     meaning : str
         What the contribution of a column, and the remainder, mean.
     """
 
-    default_hidden: ClassVar[tuple[int, ...]]
-    max_components: ClassVar[int | None]
     is_probabilistic: ClassVar[bool]
     unit: ClassVar[str]
     remainder: ClassVar[str]
     meaning: ClassVar[str]
 
-    n_passes: int
-    n_noise: int
+    n_passes: int = 1
+    n_noise: int = 0
 
     @abstractmethod
-    def __init__(
-        self,
-        joint: Joint,
-        input_owner: Int[Tensor, " i"],
-        architecture: Architecture,
-        generator: torch.Generator,
-    ) -> None:
-        """Build the density.
-
-        Parameters
-        ----------
-        joint : Joint
-            The conditionals of the columns.
-        input_owner : tensor (i,)
-            The column each network input belongs to.
-        architecture : Architecture
-            Sizes.
-        generator : torch.Generator
-            Draws what is random in the structure, such as orderings.
-        """
+    def __init__(self, settings: "DensitySettings", joint: Joint) -> None:
         super().__init__()
+        self.settings = settings
         self.joint = joint
-        self.architecture = architecture
 
-    @classmethod
     @abstractmethod
-    def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
-        """Return how many numbers such a density holds at least.
-
-        Asked before one is built from a file, whose sizes may be wrong. `n_outputs` is the number
-        of parameters that the conditionals have at least.
-        """
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw what is random in the structure, such as orderings."""
 
     @abstractmethod
     def check_structure(self) -> None:
-        """Raise `FormatError` where what should have been drawn at random cannot have been."""
+        """Raise `FormatError` for a structure that `draw` cannot have drawn."""
 
     @abstractmethod
     def reset(self, generator: torch.Generator) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters where training starts."""
 
     @abstractmethod
     def phi(self, rows: Rows, index: int) -> Float[Tensor, "*n p"]:
@@ -148,6 +96,11 @@ class Density(nn.Module, ABC):
         """Return what was drawn at random in the structure, such as orderings, by name."""
         parameters = dict(self.named_parameters())
         return {name: value for name, value in self.state_dict().items() if name not in parameters}
+
+    @property
+    def n_layers(self) -> int:
+        """Layers that a row goes through in one pass."""
+        return sum(parameter.ndim == 2 for parameter in self.parameters())
 
     def with_parameters(self, parameters: Mapping[str, Tensor]) -> "Density":
         """Return this density with other parameters, to score with.
@@ -179,6 +132,109 @@ class Density(nn.Module, ABC):
     def forward(self, rows: Rows, index: int) -> Terms:
         """Call `terms`: the functional calls of training come here."""
         return self.terms(rows, index)
+
+
+class DensitySettings(BaseEstimator, ABC):
+    """Sizes of a density, as a small scikit-learn estimator with keyword-only parameters.
+
+    Attributes
+    ----------
+    n_components : int
+        Gaussians in the mixture of a real column; 1 for a density that has no mixtures.
+    """
+
+    n_components: int = 1
+
+    @abstractmethod
+    def lay_out(self, joint: Joint) -> Density:
+        """Return the density for the columns of a joint, with nothing drawn yet."""
+
+    def build(self, encoder: Encoder, generator: torch.Generator) -> Density:
+        """Return the density for the columns of an encoder, with its structure drawn, on the CPU.
+
+        `reset` draws its parameters.
+        """
+        density = self.lay_out(Joint(encoder, self.n_components))
+        density.draw(generator)
+        return density
+
+    def checked(self) -> "DensitySettings":
+        """Return the same settings in plain numbers.
+
+        Raises
+        ------
+        ParameterError
+            For a value that no such density can have.
+        """
+        parameters = self.get_params(deep=False)
+        return type(self)(**{name: self.read(name, value) for name, value in parameters.items()})
+
+    def read(self, name: str, value: object) -> Any:  # noqa: ANN401 - each parameter has its type
+        """Return a parameter as plain numbers: `hidden` as widths, any other as a count.
+
+        A density with a parameter of another type reads it itself.
+        """
+        if name != "hidden":
+            self.require(name, value, _is_count(value), f"an integer from 1 to {LARGEST}")
+            return int(value)  # type: ignore[call-overload] # it is an integer
+        widths = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [0]
+        expected = f"a sequence of integers from 1 to {LARGEST}, such as (100,)"
+        self.require(name, value, all(map(_is_count, widths)), expected)
+        self.require(name, value, len(widths) <= MAX_LAYERS, f"at most {MAX_LAYERS} layers")
+        return tuple(map(int, widths))
+
+    def require(self, name: str, value: object, is_right: bool, expected: str) -> None:
+        """Raise `ParameterError` for a value that is not as expected."""
+        if not is_right:
+            shown = value if len(repr(value)) < 100 else type(value).__name__
+            raise ParameterError(
+                f"The {name!r} parameter of {type(self).__name__} must be {expected}; "
+                f"got {shown!r}."
+            )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 < int(value) <= LARGEST
+
+
+def skeleton(
+    settings: DensitySettings,
+    encoder: Encoder,
+    n_numbers: int,
+    device: torch.device | str = "cpu",
+) -> Density:
+    """Return the density of a file by shapes alone, before anything of its sizes is allocated.
+
+    A damaged file may ask for any sizes. Parameters and drawn arrays are on torch's meta device,
+    to be replaced by the file's; constants of the columns are on `device`, and no more than the
+    file holds.
+
+    Parameters
+    ----------
+    settings : DensitySettings
+        Sizes that the file asks for, checked.
+    encoder : Encoder
+        Its columns.
+    n_numbers : int
+        Numbers that the file holds; the last layer alone has one for each parameter of a column.
+    device : torch.device
+        Where the constants go.
+    """
+    n_parameters = Joint.count(encoder, settings.n_components)
+    require(
+        n_parameters <= n_numbers, "its arrays are smaller than the sizes of its density imply."
+    )
+    joint = Joint(encoder, settings.n_components)
+    try:
+        with torch.device("meta"):
+            density = settings.lay_out(joint)
+    except RuntimeError as error:  # a product of sizes that is beyond all memory
+        raise FormatError(f"the sizes of its density are too large ({error}).") from error
+    for module in density.modules():
+        for name, array in module.named_buffers(recurse=False):
+            if not array.is_meta:  # `Module.to` would stumble over those that are
+                module.register_buffer(name, array.to(device), persistent=False)
+    return density
 
 
 def mean_over_passes(log_p: Float[Tensor, "*n o"]) -> Float[Tensor, "*n"]:

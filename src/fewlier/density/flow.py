@@ -4,6 +4,7 @@ zuko is an optional package (``pip install 'fewlier[flow]'``), imported when a f
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast, final
 
 import torch
@@ -11,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fewlier.density.base import Architecture, Density, Size
+from fewlier.density.base import MAX_LAYERS, Density, DensitySettings
 from fewlier.density.conditionals.gaussian_mixture import GaussianMixture
 from fewlier.density.joint import SHARES, Cells, Joint, Outlook, Rows, Terms
 from fewlier.density.networks import (
@@ -19,11 +20,10 @@ from fewlier.density.networks import (
     autoregressive_masks,
     check_degrees,
     check_orderings,
-    hidden_degrees,
+    draw_degrees,
+    empty_integers,
 )
 from fewlier.errors import ParameterError
-from fewlier.table import Encoder, Kind
-from fewlier.table.columns import USUAL
 
 # The splines live on [-5, 5] and leave what is beyond as it is. The range of the training values
 # is mapped to [-3, 3], about as wide as a standard normal, and leaves room on either side.
@@ -36,7 +36,53 @@ _N_PARAMETERS = {"nsf": 3 * N_BINS - 1, "maf": 2}
 
 
 @final
-class Flow(Density):
+class Flow(DensitySettings):
+    """Normalizing flow: real columns are mapped to a standard normal; log p(x) is exact.
+
+    Columns that are not real have the distributions that every density gives them. Needs
+    ``pip install 'fewlier[flow]'``.
+
+    Parameters
+    ----------
+    kind : {"maf", "nsf"}
+        Affine maps (masked autoregressive flow) or splines (neural spline flow).
+    n_transforms : int
+        Transformations in a row.
+    hidden : sequence of int
+        Units of each hidden layer of every network.
+
+    Examples
+    --------
+    >>> from fewlier import AnomalyDetector, Flow
+    >>> AnomalyDetector(density=Flow(kind="nsf", n_transforms=5))
+    AnomalyDetector(density=Flow(kind='nsf', n_transforms=5))
+    """
+
+    def __init__(
+        self, *, kind: str = "maf", n_transforms: int = 3, hidden: Sequence[int] = (100,)
+    ) -> None:
+        self.kind = kind
+        self.n_transforms = n_transforms
+        self.hidden = hidden
+
+    def read(self, name: str, value: object) -> Any:  # noqa: ANN401 - each parameter has its type
+        """Return a parameter as plain numbers, or the kind."""
+        if name == "kind":
+            is_kind = isinstance(value, str) and value in _N_PARAMETERS
+            self.require(name, value, is_kind, f"one of {sorted(_N_PARAMETERS)}")
+            return value
+        read = super().read(name, value)
+        if name == "n_transforms":
+            self.require(name, value, read <= MAX_LAYERS, f"at most {MAX_LAYERS}")
+        return read
+
+    def lay_out(self, joint: Joint) -> Density:
+        """Return the flow, with nothing drawn yet."""
+        return FlowDensity(self, joint)
+
+
+@final
+class FlowDensity(Density):
     r"""p(x) = p(m_R) p(x_R | m_R) prod_d p(m_d, x_d | x_R, m_R, earlier others).
 
     R are the columns that a mixture of Gaussians scores in other densities, m which cells are
@@ -51,8 +97,6 @@ class Flow(Density):
     density at points that carry mass of their own.
     """
 
-    default_hidden: ClassVar[tuple[int, ...]] = (100,)
-    max_components: ClassVar[int | None] = 1  # no column is a mixture
     is_probabilistic: ClassVar[bool] = True
     unit: ClassVar[str] = "nats"
     remainder: ClassVar[str] = "(none)"
@@ -65,34 +109,19 @@ class Flow(Density):
     real: Int[Tensor, " r"]
     gappy: Int[Tensor, " c"]
 
-    def __init__(
-        self,
-        joint: Joint,
-        input_owner: Int[Tensor, " i"],
-        architecture: Architecture,
-        generator: torch.Generator,
-    ) -> None:
-        super().__init__(joint, input_owner, architecture, generator)
-        self.n_passes, self.n_noise = 1, 0
-        groups = [g.columns for g in joint.groups if isinstance(g.conditional, GaussianMixture)]
-        real = torch.cat([*groups, torch.empty(0, dtype=torch.int64)])
+    def __init__(self, settings: Flow, joint: Joint) -> None:
+        super().__init__(settings, joint)
+        real = joint.columns_of(GaussianMixture)
         gappy = real[torch.isin(real, joint.mixed)]
         self.register_buffer("real", real, persistent=False)
         self.register_buffer("gappy", gappy, persistent=False)
-        self.flow = _RealFlow(len(real), len(gappy), architecture, generator)
-        self.others = _Others(joint, input_owner, real, architecture, generator)
+        self.flow = _RealFlow(len(real), len(gappy), settings)
+        self.others = _Others(joint, real, settings)
 
-    @classmethod
-    def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
-        """Count the weights and orderings of the real columns' networks."""
-        n_real = sum(column.scored_by == USUAL[Kind.REAL] for column in encoder.schema.columns)
-        if not n_real:  # no transformation is built
-            n_others = MaskedMLP.n_weights([encoder.n_inputs, *sizes.hidden, n_outputs])
-            return Size(n_others, sum(sizes.hidden))
-        widths = [n_real, *sizes.hidden, n_real * _N_PARAMETERS[sizes.flow]]
-        n_drawn = n_real + sum(sizes.hidden)
-        n_weights = sizes.n_transforms * MaskedMLP.n_weights(widths)
-        return Size(n_weights, sizes.n_transforms * n_drawn)
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw the ordering of the real columns, and the degrees of all networks."""
+        self.flow.draw(generator)
+        self.others.draw(generator)
 
     def check_structure(self) -> None:
         """Refuse orderings and degrees that would let a column see itself, or beyond the last."""
@@ -100,7 +129,7 @@ class Flow(Density):
         self.others.check_structure()
 
     def reset(self, generator: torch.Generator) -> None:
-        """Draw the weights anew; the flow starts near the identity."""
+        """Draw the weights; the flow starts near the identity."""
         self.flow.reset(generator)
         self.others.reset(generator)
 
@@ -146,25 +175,25 @@ class _RealFlow(nn.Module):
 
     positions: Int[Tensor, "*m t r"]
 
-    def __init__(
-        self, n_columns: int, n_gappy: int, sizes: Architecture, generator: torch.Generator
-    ) -> None:
+    def __init__(self, n_columns: int, n_gappy: int, settings: Flow) -> None:
         super().__init__()
         _zuko()  # say what is missing before anything is trained
-        n_transforms = sizes.n_transforms if n_columns else 0
-        self.kind, self.n_gappy, self.n_hidden = sizes.flow, n_gappy, len(sizes.hidden)
-        self.slope = LARGEST_STRETCH ** (-1 / sizes.n_transforms)
-        widths = [n_columns + n_gappy, *sizes.hidden, n_columns * _N_PARAMETERS[sizes.flow]]
+        n_transforms = settings.n_transforms if n_columns else 0
+        self.kind, self.n_gappy, self.n_hidden = settings.kind, n_gappy, len(settings.hidden)
+        self.slope = LARGEST_STRETCH ** (-1 / settings.n_transforms)
+        widths = [n_columns + n_gappy, *settings.hidden, n_columns * _N_PARAMETERS[self.kind]]
         self.networks = nn.ModuleList(MaskedMLP(widths) for _ in range(n_transforms))
+        self.register_buffer("positions", empty_integers(n_transforms, n_columns))
+        for layer, width in enumerate(settings.hidden):
+            self.register_buffer(f"degrees_{layer}", empty_integers(n_transforms, width))
+
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw an ordering, which transformations take forwards and backwards, and the degrees."""
+        n_columns = self.positions.shape[-1]
         order = torch.randperm(n_columns, generator=generator)
-        orders = [order, n_columns - 1 - order]
-        positions = [orders[t % 2] for t in range(n_transforms)]
-        # Stacked with one more, and parted from it: without columns there is no transformation.
-        self.register_buffer("positions", torch.stack([order, *positions])[1:])
-        for layer, width in enumerate(sizes.hidden):
-            draws = [hidden_degrees(self.n_steps, width, generator) for _ in self.networks]
-            empty = torch.empty(0, width, dtype=torch.int64)
-            self.register_buffer(f"degrees_{layer}", torch.stack(draws) if draws else empty)
+        self.positions[::2] = order
+        self.positions[1::2] = n_columns - 1 - order
+        draw_degrees(self, self.n_steps, generator)
 
     @property
     def n_steps(self) -> int:
@@ -177,7 +206,7 @@ class _RealFlow(nn.Module):
         check_degrees(self, self.n_steps)
 
     def reset(self, generator: torch.Generator) -> None:
-        """Draw the weights anew: outputs near 0 make a transformation near the identity."""
+        """Draw the weights: outputs near 0 make a transformation near the identity."""
         for network in self.networks:
             mlp = cast("MaskedMLP", network)  # a ModuleList forgets what it holds
             mlp.reset(torch.zeros_like(mlp.biases[-1]), generator)
@@ -193,10 +222,7 @@ class _RealFlow(nn.Module):
         )
 
     def forward(
-        self,
-        x: Float[Tensor, "*n r"],
-        observed: Bool[Tensor, "*n r"],
-        gaps: Float[Tensor, "*n c"],
+        self, x: Float[Tensor, "*n r"], observed: Bool[Tensor, "*n r"], gaps: Float[Tensor, "*n c"]
     ) -> Float[Tensor, "*n r"]:
         """Return each column's share of the log density of targets x, whose sum it is."""
         z, total = 2 * HALF_RANGE * (x - 0.5), math.log(2 * HALF_RANGE)
@@ -209,10 +235,7 @@ class _RealFlow(nn.Module):
         return total - 0.5 * (z * z) - 0.5 * math.log(2 * math.pi)
 
     def quantiles(
-        self,
-        x: Float[Tensor, "n r"],
-        observed: Bool[Tensor, "n r"],
-        gaps: Float[Tensor, "n c"],
+        self, x: Float[Tensor, "n r"], observed: Bool[Tensor, "n r"], gaps: Float[Tensor, "n c"]
     ) -> Float[Tensor, "q n r"]:
         """Return the targets at `SHARES` of each column, its transformations being as they are.
 
@@ -247,34 +270,33 @@ class _Others(nn.Module):
     input_steps: Int[Tensor, " i"]
     output_steps: Int[Tensor, " k"]
 
-    def __init__(
-        self,
-        joint: Joint,
-        input_owner: Int[Tensor, " i"],
-        real: Int[Tensor, " r"],
-        sizes: Architecture,
-        generator: torch.Generator,
-    ) -> None:
+    def __init__(self, joint: Joint, real: Int[Tensor, " r"], settings: Flow) -> None:
         super().__init__()
-        self.n_parameters = len(joint.owner)
-        is_value = torch.arange(self.n_parameters) < self.n_parameters - joint.blocks[-1]
-        kept = (~(is_value & torch.isin(joint.owner, real))).nonzero().squeeze(-1)
-        self.initial = joint.initial()[kept]
-        self.n_steps, input_steps, output_steps = _steps(input_owner, joint.owner[kept], real)
-        for name, value in (("kept", kept), ("input_steps", input_steps)):
-            self.register_buffer(name, value, persistent=False)
+        with torch.device("cpu"):  # constants are computed even where arrays are only laid out
+            self.n_parameters = len(joint.owner)
+            is_value = torch.arange(self.n_parameters) < self.n_parameters - joint.blocks[-1]
+            kept = (~(is_value & torch.isin(joint.owner, real))).nonzero().squeeze(-1)
+            self.initial = joint.initial()[kept]
+            steps = _steps(joint.input_owner, joint.owner[kept], real)
+        self.n_steps, input_steps, output_steps = steps
+        self.register_buffer("kept", kept, persistent=False)
+        self.register_buffer("input_steps", input_steps, persistent=False)
         self.register_buffer("output_steps", output_steps, persistent=False)
-        widths = [len(input_owner), *sizes.hidden, len(kept)] if len(kept) else [0]
+        widths = [len(input_steps), *settings.hidden, len(kept)] if len(kept) else [0]
         self.network = MaskedMLP(widths)
         for layer, width in enumerate(widths[1:-1]):
-            self.register_buffer(f"degrees_{layer}", hidden_degrees(self.n_steps, width, generator))
+            self.register_buffer(f"degrees_{layer}", empty_integers(width))
+
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw the degrees."""
+        draw_degrees(self, self.n_steps, generator)
 
     def check_structure(self) -> None:
         """Refuse degrees that cannot have been drawn."""
         check_degrees(self, self.n_steps)
 
     def reset(self, generator: torch.Generator) -> None:
-        """Draw the weights anew."""
+        """Draw the weights."""
         if len(self.kept):
             self.network.reset(self.initial, generator)
 

@@ -189,12 +189,15 @@ class Joint(nn.Module):
 
     Attributes
     ----------
+    input_owner : tensor (n_inputs,)
+        The column each network input belongs to; masks are built from it.
     owner : tensor (n_parameters,)
         The column each parameter belongs to; masks are built from it.
     locates : tensor (n_parameters,)
         Whether it says where the column's distribution lies (see `Conditional.locates`).
     """
 
+    input_owner: Int[Tensor, " i"]
     owner: Int[Tensor, " p"]
     locates: Bool[Tensor, " p"]
     log_scale: Float[Tensor, " d"]
@@ -214,6 +217,7 @@ class Joint(nn.Module):
         self.missing = Group(mixed, Bernoulli(rate[mixed]))
         self.blocks = [len(group.owner) for group in (*self.groups, self.missing)]
         self.log_never = -math.log(encoder.n_rows + 2)
+        self._keep("input_owner", torch.from_numpy(encoder.input_owner))
         self._keep("owner", torch.cat([group.owner for group in (*self.groups, self.missing)]))
         self._keep("locates", torch.cat([g.locates for g in (*self.groups, self.missing)]))
         self._keep("log_scale", torch.from_numpy(encoder.log_scale).float())
@@ -221,6 +225,17 @@ class Joint(nn.Module):
         self._keep("mixed", mixed)
         self._keep("base_rate", rate[mixed])
         self._keep("always_missing", rate == 1)
+
+    @staticmethod
+    def count(encoder: Encoder, n_components: int) -> int:
+        """Count the parameters of all columns' values, before anything of that size is built."""
+        groups = _groups(encoder, n_components)
+        return sum(group.conditional.n_parameters * len(group.columns) for group in groups)
+
+    def columns_of(self, kind: type[Conditional]) -> Int[Tensor, " r"]:
+        """Return the columns that a conditional scores, ascending; none where it scores none."""
+        found = [group.columns for group in self.groups if isinstance(group.conditional, kind)]
+        return found[0] if found else self.mixed[:0]
 
     def _keep(self, name: str, value: Tensor) -> None:
         self.register_buffer(name, value, persistent=False)
@@ -272,12 +287,6 @@ class Joint(nn.Module):
         base = torch.where(is_missing > 0, self.base_rate, 1 - self.base_rate)
         learned = self.missing.log_prob(phi, is_missing) - base.log()
         return presence.index_copy(-1, self.mixed, learned)
-
-
-def n_value_parameters(encoder: Encoder, n_components: int) -> int:
-    """Count the parameters of all columns' values, before anything of that size is built."""
-    groups = _groups(encoder, n_components)
-    return sum(group.conditional.n_parameters * len(group.columns) for group in groups)
 
 
 def _groups(encoder: Encoder, n_components: int) -> list[Group]:

@@ -1,36 +1,68 @@
 """Deep masked autoencoder density estimator (MADE), Germain et al. (2015)."""
 
+from collections.abc import Sequence
 from typing import ClassVar, final
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from fewlier.density.base import Architecture, Density, Size
+from fewlier.density.base import Density, DensitySettings
 from fewlier.density.joint import Joint, Rows
 from fewlier.density.networks import (
     MaskedMLP,
     autoregressive_masks,
     check_degrees,
     check_orderings,
-    hidden_degrees,
+    draw_degrees,
+    empty_integers,
 )
-from fewlier.table import Encoder
 
 
 @final
-class Made(Density):
+class Made(DensitySettings):
+    """Masked autoregressive network: log p(x) is exact, a product over columns.
+
+    p(x) is the product of each column's distribution given the columns before it, averaged over
+    several orderings of the columns. The default density, and the paper's.
+
+    Parameters
+    ----------
+    hidden : sequence of int
+        Units of each hidden layer. Fewer are faster.
+    n_orderings : int
+        Orderings of the columns, each with masks of its own, that p(x) is the mean of.
+    n_components : int
+        Gaussians in the mixture that scores a real column.
+
+    Examples
+    --------
+    >>> from fewlier import AnomalyDetector, Made
+    >>> detector = AnomalyDetector(density=Made(hidden=(128,)))
+    >>> detector.set_params(density__n_orderings=5).density
+    Made(hidden=(128,), n_orderings=5)
+    """
+
+    def __init__(
+        self, *, hidden: Sequence[int] = (500,), n_orderings: int = 10, n_components: int = 3
+    ) -> None:
+        self.hidden = hidden
+        self.n_orderings = n_orderings
+        self.n_components = n_components
+
+    def lay_out(self, joint: Joint) -> Density:
+        """Return the network, with nothing drawn yet."""
+        return MadeDensity(self, joint)
+
+
+@final
+class MadeDensity(Density):
     r"""p(x) = mean over orderings o of prod_d p(x_d | x_<d in o), Iwata & Yamanaka (2019), Eq. 2.
 
     One network serves every ordering; masks make the parameters of a column depend on the columns
-    before it only.
-
-    Orderings and masks cycle together: pass i takes ordering i mod `n_orderings` and draw
-    i mod `n_masks` of the hidden units' degrees; there are as many passes as the larger of the two.
+    before it only. Pass i takes ordering i and the i-th draw of the hidden units' degrees.
     """
 
-    default_hidden: ClassVar[tuple[int, ...]] = (500,)
-    max_components: ClassVar[int | None] = None
     is_probabilistic: ClassVar[bool] = True
     unit: ClassVar[str] = "nats"
     remainder: ClassVar[str] = "(orderings)"
@@ -39,38 +71,22 @@ class Made(Density):
         "beyond what it costs normal rows; the remainder is what averaging over orderings leaves."
     )
 
-    input_owner: Int[Tensor, " i"]
     positions: Int[Tensor, "*m o d"]
 
-    def __init__(
-        self,
-        joint: Joint,
-        input_owner: Int[Tensor, " i"],
-        architecture: Architecture,
-        generator: torch.Generator,
-    ) -> None:
-        super().__init__(joint, input_owner, architecture, generator)
-        hidden, n_columns = architecture.hidden, len(joint.log_scale)
-        self.n_noise = 0
-        self.n_passes = max(architecture.n_orderings, architecture.n_masks)
-        self.network = MaskedMLP([len(input_owner), *hidden, len(joint.owner)])
-        self.register_buffer("input_owner", input_owner, persistent=False)
-        positions = [
-            torch.randperm(n_columns, generator=generator) for _ in range(architecture.n_orderings)
-        ]
-        self.register_buffer("positions", torch.stack(positions))
-        for layer, width in enumerate(hidden):
-            draws = [
-                hidden_degrees(n_columns, width, generator) for _ in range(architecture.n_masks)
-            ]
-            self.register_buffer(f"degrees_{layer}", torch.stack(draws))
+    def __init__(self, settings: Made, joint: Joint) -> None:
+        super().__init__(settings, joint)
+        self.n_passes = settings.n_orderings
+        self.network = MaskedMLP([len(joint.input_owner), *settings.hidden, len(joint.owner)])
+        self.register_buffer("positions", empty_integers(self.n_passes, len(joint.log_scale)))
+        for layer, width in enumerate(settings.hidden):
+            self.register_buffer(f"degrees_{layer}", empty_integers(self.n_passes, width))
 
-    @classmethod
-    def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
-        """Count the weights, the orderings and the degrees."""
-        n_weights = MaskedMLP.n_weights([encoder.n_inputs, *sizes.hidden, n_outputs])
-        n_positions = sizes.n_orderings * encoder.n_columns
-        return Size(n_weights, n_positions + sizes.n_masks * sum(sizes.hidden))
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw the orderings and the degrees."""
+        n_columns = self.positions.shape[-1]
+        for position in self.positions:
+            position.copy_(torch.randperm(n_columns, generator=generator))
+        draw_degrees(self, n_columns, generator)
 
     def check_structure(self) -> None:
         """Refuse orderings and degrees that would let a column see itself, or beyond the last."""
@@ -80,20 +96,19 @@ class Made(Density):
     def masks(self, index: int) -> list[Bool[Tensor, "*_ _ _"]]:
         """Return the masks of pass `index`, one per layer.
 
-        Made anew for every call, which is cheap: kept, those of a thousand columns would take more
-        memory than the weights.
+        They are computed for every call, which is cheap; kept, those of a thousand columns would
+        take more memory than the weights.
         """
-        position = self.positions[..., index % self.positions.shape[-2], :]
+        position = self.positions[..., index, :]
         layers = range(len(self.network.weights) - 1)
-        draws = [self.get_buffer(f"degrees_{layer}") for layer in layers]
         return autoregressive_masks(
-            position[..., self.input_owner],
-            [degrees[..., index % degrees.shape[-2], :] for degrees in draws],
+            position[..., self.joint.input_owner],
+            [self.get_buffer(f"degrees_{layer}")[..., index, :] for layer in layers],
             position[..., self.joint.owner],
         )
 
     def reset(self, generator: torch.Generator) -> None:
-        """Draw the weights anew."""
+        """Draw the weights."""
         self.network.reset(self.joint.initial(), generator)
 
     def phi(self, rows: Rows, index: int) -> Float[Tensor, "*n p"]:
@@ -104,5 +119,5 @@ class Made(Density):
     @property
     def informed(self) -> Bool[Tensor, "o d"]:
         """The passes in which most other columns come before a column: they know the most."""
-        positions = self.positions.cpu()[torch.arange(self.n_passes) % len(self.positions)]
+        positions = self.positions.cpu()
         return positions == positions.amax(0)

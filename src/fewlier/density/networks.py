@@ -41,29 +41,40 @@ def denormals_as_zero() -> Iterator[None]:
         torch.set_flush_denormal(bool(before))
 
 
-def hidden_degrees(n_columns: int, width: int, generator: torch.Generator) -> Int[Tensor, " h"]:
+def empty_integers(*shape: int) -> Int[Tensor, "..."]:
+    """Return an array of integers that are yet to be drawn."""
+    return torch.empty(shape, dtype=torch.int64)
+
+
+def draw_degrees(module: nn.Module, n_columns: int, generator: torch.Generator) -> None:
     """Draw for each hidden unit the last position in the ordering that it may read.
 
-    A unit of degree m reads columns at positions <= m and feeds columns at positions > m, so the
-    degrees run from 0 to D - 2; the last column feeds nobody. With one column there is nothing to
-    read, and the masks below leave every unit unconnected.
+    The buffers `degrees_...` of a module have them, one for each layer. A unit of degree m reads
+    columns at positions <= m and feeds columns at positions > m, so the degrees run from 0 to
+    D - 2; the last column feeds nobody. With one column there is nothing to read, and the masks
+    below leave every unit unconnected.
     """
-    return torch.randint(0, max(n_columns - 1, 1), (width,), generator=generator)
+    for degrees in _degrees(module):
+        degrees.random_(0, max(n_columns - 1, 1), generator=generator)
 
 
 def check_degrees(module: nn.Module, n_columns: int) -> None:
-    """Raise `FormatError` where a buffer `degrees_...` is none that `hidden_degrees` can draw."""
-    for name, degrees in module.named_buffers(recurse=False):
-        if name.startswith("degrees_"):
-            is_inside = bool(((degrees >= 0) & (degrees < max(n_columns - 1, 1))).all())
-            require(is_inside, "hidden units have degrees out of range.")
+    """Raise `FormatError` for degrees that `draw_degrees` cannot have drawn."""
+    for degrees in _degrees(module):
+        is_inside = bool(((degrees >= 0) & (degrees < max(n_columns - 1, 1))).all())
+        require(is_inside, "hidden units have degrees out of range.")
+
+
+def _degrees(module: nn.Module) -> list[Int[Tensor, "*_ _"]]:
+    buffers = module.named_buffers(recurse=False)
+    return [value for name, value in buffers if name.startswith("degrees_")]
 
 
 def check_orderings(positions: Int[Tensor, "o d"]) -> None:
-    """Raise `FormatError` for positions of columns in orderings that are no permutations."""
+    """Raise `FormatError` for positions of columns in orderings that are not permutations."""
     ordered = torch.arange(positions.shape[-1], device=positions.device)
     is_permutation = bool((positions.sort(-1).values == ordered).all())
-    require(is_permutation, "an ordering of its columns is no permutation.")
+    require(is_permutation, "an ordering of its columns is not a permutation.")
 
 
 def autoregressive_masks(
@@ -132,14 +143,9 @@ class MaskedMLP(nn.Module):
         )
         self.biases = nn.ParameterList(nn.Parameter(torch.empty(size)) for size in sizes[1:])
 
-    @staticmethod
-    def n_weights(sizes: Sequence[int]) -> int:
-        """Count the weights of a network of these sizes."""
-        return sum(below * above for below, above in pairwise(sizes))
-
     @torch.no_grad()
     def reset(self, output_bias: Float[Tensor, " o"], generator: torch.Generator) -> None:
-        """Draw the weights anew; the network starts near `output_bias`, whatever it reads."""
+        """Draw the weights; the network starts near `output_bias`, whatever it reads."""
         for weight, bias in zip(self.weights, self.biases, strict=True):
             bound = len(weight) ** -0.5
             weight.uniform_(-bound, bound, generator=generator)

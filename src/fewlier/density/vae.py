@@ -1,16 +1,16 @@
 """Variational autoencoder, Kingma & Welling (2014), scored by importance samples."""
 
+from collections.abc import Sequence
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from fewlier.density.base import Architecture, Density, Size
+from fewlier.density.base import Density, DensitySettings
 from fewlier.density.conditionals.base import soft_bound
 from fewlier.density.joint import Joint, Rows, Terms
 from fewlier.density.networks import MaskedMLP
-from fewlier.table import Encoder
 
 # Codes between e^-7 and e^7 of the prior's width: sharper ones gain nothing measurable, and the
 # bound keeps exp far from overflow.
@@ -18,7 +18,48 @@ LARGEST_LOG_SIGMA = 7.0
 
 
 @final
-class Vae(Density):
+class Vae(DensitySettings):
+    """Variational autoencoder: a row is seen through a latent code; a bound of log p(x).
+
+    Parameters
+    ----------
+    latent : int
+        Dimensions of the latent code.
+    n_samples : int
+        Importance samples of the code that a row is scored with. More make the bound tighter, and
+        cost more.
+    hidden : sequence of int
+        Units of each hidden layer of the encoder; the decoder has them in reverse.
+    n_components : int
+        Gaussians in the mixture that scores a real column.
+
+    Examples
+    --------
+    >>> from fewlier import AnomalyDetector, Vae
+    >>> AnomalyDetector(density=Vae(latent=5, n_samples=20))
+    AnomalyDetector(density=Vae(latent=5, n_samples=20))
+    """
+
+    def __init__(
+        self,
+        *,
+        latent: int = 20,
+        n_samples: int = 10,
+        hidden: Sequence[int] = (100,),
+        n_components: int = 3,
+    ) -> None:
+        self.latent = latent
+        self.n_samples = n_samples
+        self.hidden = hidden
+        self.n_components = n_components
+
+    def lay_out(self, joint: Joint) -> Density:
+        """Return encoder and decoder, with nothing drawn yet."""
+        return VaeDensity(self, joint)
+
+
+@final
+class VaeDensity(Density):
     r"""p(x) = integral of p(z) prod_d p(x_d | z) dz, with p(z) the standard normal.
 
     An encoder reads a row and gives q(z | x) = N(mu, diag sigma^2); a decoder reads a code z and
@@ -31,8 +72,6 @@ class Vae(Density):
     row scores the same in any company.
     """
 
-    default_hidden: ClassVar[tuple[int, ...]] = (100,)
-    max_components: ClassVar[int | None] = None
     is_probabilistic: ClassVar[bool] = True
     unit: ClassVar[str] = "nats"
     remainder: ClassVar[str] = "(latent code)"
@@ -44,33 +83,23 @@ class Vae(Density):
 
     eps: Float[Tensor, "s z"]
 
-    def __init__(
-        self,
-        joint: Joint,
-        input_owner: Int[Tensor, " i"],
-        architecture: Architecture,
-        generator: torch.Generator,
-    ) -> None:
-        super().__init__(joint, input_owner, architecture, generator)
-        hidden, latent = architecture.hidden, architecture.latent
-        self.n_passes, self.n_noise = architecture.n_samples, latent
-        self.encoder = MaskedMLP([len(input_owner), *hidden, 2 * latent])
+    def __init__(self, settings: Vae, joint: Joint) -> None:
+        super().__init__(settings, joint)
+        hidden, latent = settings.hidden, settings.latent
+        self.n_passes, self.n_noise = settings.n_samples, latent
+        self.encoder = MaskedMLP([len(joint.input_owner), *hidden, 2 * latent])
         self.decoder = MaskedMLP([latent, *reversed(hidden), len(joint.owner)])
-        # Pairs of opposite sign, and Sobol points, gave no tighter bound.
-        self.register_buffer("eps", torch.randn(self.n_passes, latent, generator=generator))
+        self.register_buffer("eps", torch.empty(self.n_passes, latent))
 
-    @classmethod
-    def least_size(cls, sizes: Architecture, encoder: Encoder, n_outputs: int) -> Size:
-        """Count the weights and the samples."""
-        n_weights = MaskedMLP.n_weights([encoder.n_inputs, *sizes.hidden, 2 * sizes.latent])
-        n_weights += MaskedMLP.n_weights([sizes.latent, *reversed(sizes.hidden), n_outputs])
-        return Size(n_weights, sizes.n_samples * sizes.latent)
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw the samples that score; pairs of opposite sign, and Sobol points, were no better."""
+        self.eps.normal_(generator=generator)
 
     def check_structure(self) -> None:
         """Accept any samples."""
 
     def reset(self, generator: torch.Generator) -> None:
-        """Draw the weights anew; codes start near the prior."""
+        """Draw the weights; codes start near the prior."""
         self.encoder.reset(torch.zeros_like(self.encoder.biases[-1]), generator)
         self.decoder.reset(self.joint.initial(), generator)
 
@@ -85,10 +114,10 @@ class Vae(Density):
         return self.joint.terms(self.decoder(z), rows)._replace(rest=rest)
 
     def _code(self, rows: Rows, index: int) -> tuple[Float[Tensor, "*n z"], Float[Tensor, "*n"]]:
-        """Draw the code of each row, and say what it tells."""
+        """Return a code of each row, and its log p(z) - log q(z | x)."""
         eps = self.eps[index] if rows.noise is None else rows.noise
         mu, log_sigma = self.encoder(rows.inputs).chunk(2, -1)
         log_sigma = soft_bound(log_sigma, LARGEST_LOG_SIGMA)
         z = mu + log_sigma.exp() * eps
-        # log p(z) - log q(z | x): the constants of the two normals cancel.
+        # The constants of the two normals cancel.
         return z, (log_sigma + (eps * eps - z * z) / 2).sum(-1)

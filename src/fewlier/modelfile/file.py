@@ -1,7 +1,7 @@
 """A fitted detector <-> file: the tree of what each of its parts stores."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -15,10 +15,10 @@ from fewlier import __version__
 from fewlier.atomic import PathLike
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Reference
-from fewlier.density import DENSITIES, build_density
-from fewlier.density.base import FLOWS, Architecture, Density
+from fewlier.density import settings_from, settings_record
+from fewlier.density.base import Density, DensitySettings, skeleton
 from fewlier.density.conditionals import CONDITIONALS
-from fewlier.density.joint import Anchors, n_value_parameters
+from fewlier.density.joint import Anchors
 from fewlier.errors import FormatError, UserError
 from fewlier.memory import Memory
 from fewlier.modelfile.container import brief, opened, write
@@ -28,13 +28,12 @@ from fewlier.score.model import FittedMember, FittedModel, feature_owner
 from fewlier.score.neighbours import Neighbours
 from fewlier.score.trees import NODE_FIELDS, Forest
 from fewlier.settings import DEVICES, available_device, read_recipe
-from fewlier.state import State, is_count, is_text, require
+from fewlier.state import State, is_text, require
 from fewlier.summary import Summary
 from fewlier.table import Encoder
 from fewlier.training.folds import MAX_FOLDS
 
 MAX_LAYERS = 20_000  # on a row's way; a fit by default has some hundred
-_SIZES = ("n_orderings", "n_masks", "latent", "n_samples", "n_transforms")
 
 
 @final
@@ -66,9 +65,12 @@ class Saved:
         """Return what a model file holds."""
         seed = self.parameters["random_state"]
         seed = int(seed) if isinstance(seed, Integral) else None
+        density = self.parameters["density"]
+        if isinstance(density, DensitySettings):
+            density = settings_record(density)
         return State(
             {
-                "parameters": dict(self.parameters) | {"random_state": seed},
+                "parameters": {**self.parameters, "density": density, "random_state": seed},
                 "has_column_names": self.has_column_names,
                 "summary": self.summary.state(),
                 "model": _model_state(self.model),
@@ -105,11 +107,11 @@ def save(saved: Saved, path: PathLike, check: Callable[[Path], object]) -> None:
     `check` reads the file back before it takes the place of another.
     """
     model = saved.model
-    n_layers = _n_layers(model.density.architecture, len(model.members))
+    n_layers = _n_layers(model.members)
     if n_layers > MAX_LAYERS:
         raise UserError(
             f"A saved model can take a row through at most {MAX_LAYERS} layers, counting members, "
-            f"orderings or masks, and hidden layers; this one has {n_layers}. Fit with fewer."
+            f"their passes and the layers of networks; this one has {n_layers}. Fit with fewer."
         )
     write(path, saved.state(), check)
 
@@ -130,17 +132,16 @@ def load(path: PathLike, defaults: Mapping[str, Any]) -> Saved:
 def read_parameters(state: State, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Read the parameters of a constructor, and refuse values that `fit` would refuse."""
     parameters = {name: state.value(name) for name in defaults}
-    for name in ("density", "selection", "flow", "unlabelled"):
+    if not is_text(parameters["density"]):
+        parameters["density"] = settings_from(state.part("density"))
+    for name in ("selection", "unlabelled"):
         state.text(name)
     state.text("device", DEVICES)
     parameters["lambdas"] = tuple(state.items("lambdas"))
-    if state.has("hidden"):
-        parameters["hidden"] = tuple(state.items("hidden"))
     if state.has("random_state"):
         state.count("random_state", most=2**63)
-    for name in ("columns", "conditionals"):
-        if state.has(name) and not (name == "columns" and is_text(state.value(name))):
-            state.mapping(name, is_text, "of texts")
+    if state.has("columns") and not is_text(state.value("columns")):
+        state.mapping("columns", is_text, "of texts")
     if type(parameters["learning_rate"]) is int:
         parameters["learning_rate"] = float(parameters["learning_rate"])
     try:
@@ -150,10 +151,9 @@ def read_parameters(state: State, defaults: Mapping[str, Any]) -> dict[str, Any]
     return parameters
 
 
-def _n_layers(sizes: Architecture, n_members: int) -> int:
-    """Bound the layers that scoring a row evaluates; each takes time, however small the file."""
-    n_passes = max(sizes.n_orderings, sizes.n_masks, sizes.n_samples)
-    return n_members * n_passes * sizes.n_transforms * (len(sizes.hidden) + 1)
+def _n_layers(members: Sequence[FittedMember]) -> int:
+    """Count the layers that scoring a row evaluates; each takes time, however small the file."""
+    return sum(len(member.passes) * member.density.n_layers for member in members)
 
 
 def _model_state(model: FittedModel) -> State:
@@ -173,14 +173,14 @@ def _model_state(model: FittedModel) -> State:
         for m in model.members
     ]
     density = model.density
-    sizes = vars(density.architecture) | {"hidden": [int(n) for n in density.architecture.hidden]}
-    name = next(n for n, cls in DENSITIES.items() if type(density) is cls)
-    sizes |= {"name": name, "n_components": density.joint.n_components}
     neighbours, forest = model.neighbours, model.forest
     return State(
         {
             "encoder": model.encoder.state(),
-            "density": State(sizes, {n: _array(v) for n, v in density.drawn().items()}),
+            "density": State(
+                settings_record(density.settings),
+                {n: _array(v) for n, v in density.drawn().items()},
+            ),
             "selection": model.selection,
             "members": members,
             "neighbours": neighbours
@@ -213,8 +213,11 @@ def _read_model(state: State, device: torch.device) -> FittedModel:
     selection = state.text("selection", ("average", "best"))
     parts = list(state.parts("members"))
     require(len(parts) > 0, "it has no members.")
-    density = _read_density(state.part("density"), encoder, len(parts), state, device)
+    n_numbers = sum(array.size for array in state.arrays.values())
+    density = _read_density(state.part("density"), encoder, n_numbers, device)
     members = tuple(_read_member(part, density, device) for part in parts)
+    is_short = _n_layers(members) <= MAX_LAYERS
+    require(is_short, f"a row passes more than {MAX_LAYERS} layers.")
     total = sum(member.weight for member in members)
     require(abs(total - 1) <= 1e-6, "the weights of its members do not sum to 1.")
     for member in members:
@@ -237,31 +240,17 @@ def _read_model(state: State, device: torch.device) -> FittedModel:
     )
 
 
-def _read_density(
-    state: State, encoder: Encoder, n_members: int, model: State, device: torch.device
-) -> Density:
+def _read_density(state: State, encoder: Encoder, n_numbers: int, device: torch.device) -> Density:
+    """Read what members share: sizes and structure. Its parameters take no memory."""
     for column in encoder.schema.columns:
         conditional = CONDITIONALS.get(column.scored_by)
         is_known = conditional is not None and conditional.coding is column.coding
         require(is_known, f"column {column.name!r} is scored by an unknown {column.scored_by!r}.")
-    name = state.text("name", DENSITIES)
-    hidden = state.items("hidden", lambda n: is_count(n, 1), "of positive integers")
-    flow, counts = state.text("flow", FLOWS), {n: state.count(n, 1) for n in _SIZES}
-    sizes, n_components = (
-        Architecture(tuple(hidden), flow=flow, **counts),
-        state.count("n_components", 1),
-    )
-    is_short = _n_layers(sizes, n_members) <= MAX_LAYERS
-    require(is_short, f"a row passes more than {MAX_LAYERS} layers.")
-    least = DENSITIES[name].least_size(sizes, encoder, n_value_parameters(encoder, n_components))
-    n_bytes = sum(array.nbytes for array in model.arrays.values())
-    is_there = 4 * (n_members * least.parameters + least.structure) <= n_bytes
-    require(is_there, "its weights are smaller than its sizes imply.")
-    density = build_density(name, encoder, n_components, sizes, torch.Generator())
+    density = skeleton(settings_from(state), encoder, n_numbers, device)
     drawn = {n: _tensor(state, n, like, device) for n, like in density.drawn().items()}
-    density.load_state_dict(drawn, strict=False)
+    density.load_state_dict(drawn, strict=False, assign=True)
     density.check_structure()
-    return density.to(device)
+    return density
 
 
 def _read_member(state: State, density: Density, device: torch.device) -> FittedMember:

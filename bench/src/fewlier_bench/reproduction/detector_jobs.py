@@ -138,7 +138,7 @@ def measure_alone(
     for cell in cells:
         lam, seed = lambdas[cell], protocol.seed_of(cell.split)
         split = make_paper_split(y, cell.split, cell.k, protocol.splits)
-        settings = protocol.proposed() | {"lambdas": (lam,), "device": "cpu", "memory": False}
+        settings = protocol.proposed() | {"lambdas": (lam,), "device": "cpu", "keep_rows": False}
         detector = AnomalyDetector(**settings, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FewlierWarning)  # of thresholds, which nobody asks for

@@ -11,6 +11,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.svm import SVC
 
+from fewlier.density.made import Made
 from fewlier.detector import AnomalyDetector
 from fewlier_bench.pages.statistics import Floats
 from fewlier_bench.reproduction.figures import ACCENT, GREY, OURS, PAPER, WIDTH, styled
@@ -58,15 +59,12 @@ def _detector(weight: float) -> AnomalyDetector:
         columns="real",
         lambdas=(weight,),
         unlabelled="normal",
-        n_components=4,  # two for each cloud
-        hidden=(50,),
-        n_orderings=1,
-        n_masks=1,
+        density=Made(hidden=(50,), n_orderings=1, n_components=4),  # two for each cloud
         patience=None,
         batch_size=20,
         learning_rate=0.01,
         false_alarm_rate=0.1,
-        memory=False,
+        keep_rows=False,
         device="cpu",
         random_state=1,
     )

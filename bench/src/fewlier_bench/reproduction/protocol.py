@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, final
 
+from fewlier import AnomalyDetector, Made, Vae
 from fewlier_bench.data import PAPER, Protocol
 
 
@@ -31,7 +32,6 @@ class PaperProtocol:
     n_components: int = 3
     hidden: tuple[int, ...] = (500,)
     n_orderings: int = 10
-    n_masks: int = 10
     max_epochs: int = 100
     batch_size: int = 100
     learning_rate: float = 1e-3
@@ -44,36 +44,26 @@ class PaperProtocol:
 
     def proposed(self) -> dict[str, Any]:
         """Return the parameters of an `AnomalyDetector` that is the paper's Proposed."""
-        return {
-            "columns": "real",
-            "selection": "best",
-            "lambdas": self.lambdas,
-            "n_components": self.n_components,
-            "hidden": self.hidden,
-            "n_orderings": self.n_orderings,
-            "n_masks": self.n_masks,
-            **self._training(),
-        }
+        density = Made(
+            hidden=self.hidden, n_orderings=self.n_orderings, n_components=self.n_components
+        )
+        return self._published(density=density, lambdas=self.lambdas)
 
     def vae(self) -> dict[str, Any]:
         """Return the parameters of an `AnomalyDetector` that is the paper's VAE."""
-        return {
-            "columns": "real",
-            "density": "vae",
-            "selection": "best",
-            "lambdas": (0.0,),
-            "n_components": 1,
-            "hidden": self.vae_hidden,
-            "latent": self.vae_latent,
-            **self._training(),
-        }
+        density = Vae(latent=self.vae_latent, hidden=self.vae_hidden, n_components=1)
+        return self._published(density=density, lambdas=(0.0,))
 
-    def _training(self) -> dict[str, Any]:
+    def _published(self, **changes: object) -> dict[str, Any]:
+        """Return what the paper says of all its densities, with what is said of one."""
+        published = AnomalyDetector.as_published().get_params(deep=False)
+        del published["device"], published["random_state"]  # each run has its own
         return {
+            **published,
             "max_epochs": self.max_epochs,
-            "patience": None,
             "batch_size": self.batch_size,
             "learning_rate": self.learning_rate,
+            **changes,
         }
 
 

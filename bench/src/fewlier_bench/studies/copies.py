@@ -20,20 +20,18 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Made
 from fewlier_bench.studies.grid import append, make_parser, read, run_or_show
 
 CELL = ["table", "copies", "rows", "labels", "selection"]
 FIELDS = [*CELL, "seed", "distinct", "held_back", "promised", "found", "guarantee"]
 RATE, N_FRESH, N_LABELS = 0.05, 1000, 6
 SETTINGS: dict[str, Any] = {
-    "hidden": (8,),
+    "density": Made(hidden=(8,), n_orderings=1),
     "lambdas": (0, 10),
-    "n_orderings": 1,
-    "n_masks": 1,
     "max_epochs": 2,
     "learning_rate": 0.005,
-    "memory": False,
+    "keep_rows": False,
 }
 Make = Callable[[int, np.random.Generator], pd.DataFrame]
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from fewlier import Flow, Vae
 from fewlier.table import Table
 from fewlier_bench.data.few_labels import draw_clean
 from fewlier_bench.studies.grid import (
@@ -55,13 +56,12 @@ VARIANTS = {
     "integers as text": Variant({}, integers_as_text=True),
     "vae": Variant({"density": "vae"}),
     "flow": Variant({"density": "flow"}),
-    "flow, splines": Variant({"density": "flow", "flow": "nsf"}),
+    "flow, splines": Variant({"density": Flow(kind="nsf")}),
     "autoencoder": Variant({"density": "autoencoder"}),
     "paper's vae": Variant(
         {
-            "density": "vae",
+            "density": Vae(n_components=1),
             "columns": "real",
-            "n_components": 1,
             "lambdas": (0,),
             "selection": "best",
             "patience": None,
