@@ -39,8 +39,6 @@ TOO_LONG = {  # to be cut
     "detector.py",
     "files.py",
     "fit.py",
-    "table/columns.py",
-    "table/encode.py",
     "training/stack.py",
 }
 

@@ -37,10 +37,11 @@ from fewlier.settings import (
     read_schema,
     read_seed,
 )
+from fewlier.shown import list_some
 from fewlier.summary import Summary, summarise, unit_of
 from fewlier.table import Schema, Table
 from fewlier.table.declarations import IGNORE
-from fewlier.table.frame import has_names, row_labels, told, unread_note
+from fewlier.table.frame import has_names, row_labels, unread_note
 from fewlier.table.inference import IGNORED
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
@@ -542,7 +543,7 @@ def _warn_of_left_out(schema: Schema) -> None:
     if left:
         first = next(iter(left))
         message = (
-            f"Left out: {told(left.values())}. Keep a column with "
+            f"Left out: {list_some(left.values())}. Keep a column with "
             f"{declaration(first, 'category')}, or leave it out without this note with "
             f"{declaration(first, IGNORE)}."
         )

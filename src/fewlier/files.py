@@ -18,9 +18,9 @@ from fewlier.detector import AnomalyDetector
 from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError, warn
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
+from fewlier.shown import list_names
 from fewlier.table import Encoded, Table
 from fewlier.table.choice import RowChoice
-from fewlier.table.columns import listed
 from fewlier.table.forms import Unread
 from fewlier.table.frame import all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
@@ -265,8 +265,8 @@ def _check_free(file: TableFile) -> None:
     taken = [name for name in ADDED if name in file.columns]
     if taken:
         raise UserError(
-            f"{file.name}: columns that scoring adds must not be there yet; got {listed(taken)}. "
-            "Score the table from before, or rename them."
+            f"{file.name}: columns that scoring adds must not be there yet; got "
+            f"{list_names(taken)}. Score the table from before, or rename them."
         )
 
 

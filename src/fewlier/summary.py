@@ -11,10 +11,11 @@ import numpy.typing as npt
 from fewlier.decision.calibration import Threshold
 from fewlier.shown import shown
 from fewlier.state import State, is_count, is_number, is_text
-from fewlier.table.columns import LEFT_OUT, Column, Schema
+from fewlier.table.columns import Column
 from fewlier.table.label_column import listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 from fewlier.table.numbers import PLAIN
+from fewlier.table.schema import LEFT_OUT, Schema
 from fewlier.training.history import MemberCurve, curves_of
 
 if TYPE_CHECKING:  # so that a model file is inspected without torch

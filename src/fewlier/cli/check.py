@@ -121,7 +121,7 @@ def _print_labels(found: "TableCheck") -> None:
 
 
 def _print_outlook(found: "TableCheck", command: str) -> None:
-    from fewlier.table.columns import LEFT_OUT
+    from fewlier.table.schema import LEFT_OUT
 
     kinds = [column.kind for column in found.columns]
     n_left = kinds.count(LEFT_OUT)

@@ -10,7 +10,7 @@ from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Kind
 from fewlier.table.cells import number_text
 from fewlier.table.columns import Column
-from fewlier.table.encode import MAX_LEVELS
+from fewlier.table.scaling import MAX_LEVELS
 
 N_CATEGORIES = 3
 """Categories that an expectation names, the likeliest first."""

@@ -8,7 +8,7 @@ import numpy as np
 from fewlier.arrays import Floats, Ints
 from fewlier.decision.drift import Reference
 from fewlier.table import Column, Encoder, Kind
-from fewlier.table.encode import LOGGED
+from fewlier.table.scaling import LOGGED
 
 N_BARS = 24  # the rarer levels of a category share the last one
 BEYOND = 0.05  # how far outside the bars a value is drawn that lies beyond all training normals

@@ -1,13 +1,16 @@
 """Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
 
-Read in this order: cells, forms, frame, dates, numbers, aspects, columns, declarations,
-recognition, inference, encode, labels, label_column, text, reading, choice, writing, check.
+Read in this order: cells, forms, frame, dates, numbers, aspects, columns, schema, declarations,
+recognition, inference, scaling, encode, labels, label_column, text, reading, choice, writing,
+check.
 """
 
-from fewlier.table.columns import CODINGS, Column, Kind, Schema
-from fewlier.table.encode import MAX_LEVELS, ColumnStats, Encoded, Encoder
+from fewlier.table.columns import CODINGS, Column, Kind
+from fewlier.table.encode import Encoded, Encoder
 from fewlier.table.frame import Table
 from fewlier.table.inference import infer_schema
+from fewlier.table.scaling import MAX_LEVELS, ColumnStats
+from fewlier.table.schema import Schema
 
 __all__ = [
     "CODINGS",

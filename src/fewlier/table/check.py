@@ -10,7 +10,7 @@ import numpy as np
 from fewlier.arrays import Codes
 from fewlier.errors import FormError, UserError
 from fewlier.table.cells import Cells, is_text, missing, number_text
-from fewlier.table.columns import LEFT_OUT, Column, Kind, Schema
+from fewlier.table.columns import Column, Kind
 from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table
 from fewlier.table.inference import IGNORED, find_columns
@@ -18,6 +18,7 @@ from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, check_enough
 from fewlier.table.numbers import PLAIN
 from fewlier.table.reading import TableFile, naming
+from fewlier.table.schema import LEFT_OUT, Schema
 
 REFUSED = "refused"
 # Numbers and texts that people write where they have no value.

@@ -1,4 +1,4 @@
-"""Rows of a file that the user names: by number, or by what a column says of them."""
+"""Rows of a file that the user names: by number, or by what a column holds."""
 
 from collections.abc import Iterable
 from typing import final
@@ -7,8 +7,8 @@ import numpy as np
 
 from fewlier.arrays import Ints
 from fewlier.errors import UserError
+from fewlier.shown import list_names, suggest
 from fewlier.table.cells import cell_text
-from fewlier.table.columns import choices, listed
 from fewlier.table.reading import Batch, TableFile, naming
 
 
@@ -23,8 +23,8 @@ class RowChoice:
     numbers : iterable of int
         Row numbers, counted from 0.
     cells : iterable of (str, str)
-        Columns and what they must read; every row that does is chosen. Blanks around a cell do
-        not count.
+        Columns and the text to look for; every row that has it is chosen. Spaces around a cell
+        are ignored.
 
     Raises
     ------
@@ -42,8 +42,8 @@ class RowChoice:
         unknown = [name for name, _ in self._n_of_cell if name not in file.columns]
         if unknown:
             raise UserError(
-                f"{file.name}: rows must be chosen by one of its columns; got {listed(unknown)}. "
-                f"{choices(unknown[0], file.columns)}"
+                f"{file.name}: rows must be chosen by one of its columns; got "
+                f"{list_names(unknown)}. {suggest(unknown[0], file.columns)}"
             )
 
     def find(self, batch: Batch) -> Ints:
@@ -59,7 +59,7 @@ class RowChoice:
         return np.flatnonzero(is_chosen)
 
     def check(self) -> None:
-        """Refuse, once all batches are read, what was not found in any of them."""
+        """Refuse, once all batches are read, numbers and texts that were not found."""
         numbers = [str(number) for number in self._numbers if number >= self._n_rows]
         cells = [f"{name}={text}" for (name, text), n in self._n_of_cell.items() if not n]
         if numbers:
@@ -69,6 +69,6 @@ class RowChoice:
             )
         if cells:
             raise UserError(
-                f"{self._file.name}: a value must be in its column to choose rows by; found none "
-                f"of {listed(cells)}. Give a value as the file has it."
+                f"{self._file.name}: no row has {list_names(cells)}. Write the value as it stands "
+                "in the file."
             )

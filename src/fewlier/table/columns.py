@@ -1,33 +1,25 @@
-"""What the columns of a table are: `Kind`, `Column`, and `Schema`, which checks tables."""
+"""What a column of a table is: its `Kind`, and `Column`, which reads cells of it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
-from functools import cached_property
 from itertools import repeat
-from typing import NamedTuple
 
 import numpy as np
 
 from fewlier.arrays import Bools, Floats
-from fewlier.errors import UserError
 from fewlier.state import State, require
 from fewlier.table.aspects import Aspect, DatePart
 from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_text
-from fewlier.table.dates import Moments, iso_form
 from fewlier.table.forms import Unread
-from fewlier.table.frame import Table, told
 from fewlier.table.numbers import PLAIN, NumberForm
 
 # Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
 MAX_COUNT = 1e9
 _TRUTH = {word: (word, word.title(), word.upper()) for word in ("true", "false")}
-# An error names at most this many columns.
-_MAX_NAMED = 5
 
 
 class Kind(StrEnum):
@@ -242,113 +234,6 @@ class Column:
         return fits and len(set(self.levels)) == len(self.levels)
 
 
-LEFT_OUT = "left out"
-"""Stands for the kind of a column that is not learned from."""
-
-
-class LeftOut(NamedTuple):
-    """A column of the training table that is not learned from: its name, its place, and why."""
-
-    name: str
-    position: int
-    reason: str
-
-    @classmethod
-    def from_state(cls, state: State) -> LeftOut:
-        """Read what a file holds of it: its fields."""
-        return cls(state.text("name"), state.count("position"), state.text("reason"))
-
-
-@dataclass(frozen=True)
-class Schema:
-    """The columns a model was trained on, in order.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-        At least one, of different names.
-    left_out : tuple of LeftOut
-        Columns of the training table that it does not learn from, in order. Tables may have them.
-    """
-
-    columns: tuple[Column, ...]
-    left_out: tuple[LeftOut, ...] = ()
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
-        return tuple(column.name for column in self.columns)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Names of the columns of the user's that they are read from, in order."""
-        return tuple(dict.fromkeys(column.source for column in self.columns))
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """Names of all columns of the training table, in order."""
-        names = list(self.sources)
-        for left in self.left_out:
-            names.insert(left.position, left.name)
-        return tuple(names)
-
-    def match(self, table: Table) -> Table:
-        """Bring a table into the form of the training table: its columns, their order and type.
-
-        Text in a numeric column is read as numbers in the form of that column; cells in another
-        form are missing, and the table's `unread`. In a category column numbers become text, and
-        ``3.0`` is ``"3"`` there. A column of dates becomes what is read of it, and the table's
-        `written` has how it was written.
-
-        Raises
-        ------
-        UserError
-            For missing or unexpected columns, and for a column of which most is unread.
-        """
-        sources = self.sources
-        known = {*sources, *(left.name for left in self.left_out)}
-        absent = [name for name in sources if name not in table.cells]
-        unexpected = [name for name in table.names if name not in known]
-        if absent or unexpected:
-            found = [f"without {listed(absent)}"] if absent else []
-            found += [f"with the unexpected {listed(unexpected)}"] if unexpected else []
-            raise UserError(
-                f"The table must have the {len(sources)} columns of training; got it "
-                f"{' and '.join(found)}. Add, drop or rename columns."
-            )
-        parts = {column.source: column.date for column in self.columns if column.date is not None}
-        dates = {
-            source: _read_dates(part, table.cells[source], source in table.temporal)
-            for source, part in parts.items()
-        }
-        unread = {name: missed for name, (*_, missed) in dates.items() if missed is not None}
-        cells, written = {}, {}
-        for column in self.columns:
-            if column.date is None:
-                cells[column.name], missed = column.conform(table.cells[column.name])
-                unread |= {} if missed is None else {column.name: missed}
-            else:
-                texts, moments, _ = dates[column.source]
-                cells[column.name] = column.date.cells(moments)
-                written[column.name] = column.date.written(texts, moments)
-        return Table(cells, unread=unread, written=written)
-
-    def state(self) -> State:
-        """Return what a model file holds of it."""
-        columns = [column.state() for column in self.columns]
-        return State({"columns": columns, "left_out": [left._asdict() for left in self.left_out]})
-
-    @classmethod
-    def from_state(cls, state: State) -> Schema:
-        """Inverse of `state`, checked."""
-        columns = tuple(map(Column.from_state, state.parts("columns")))
-        schema = cls(columns, tuple(map(LeftOut.from_state, state.parts("left_out"))))
-        require(len(columns) > 0, "it has no columns.")
-        for names in (schema.names, schema.given):
-            require(len(set(names)) == len(names), "two of its columns have the same name.")
-        return schema
-
-
 def impossible_numbers(coding: Kind, numbers: Cells) -> dict[str, Bools]:
     """Mark the numbers that a numeric coding cannot score, by what is wrong with them."""
     impossible = {}
@@ -366,29 +251,3 @@ def _is_number_text(text: object) -> bool:
     except ValueError:
         return False
     return math.isfinite(number) and number_text(number) == text
-
-
-def _read_dates(
-    part: DatePart, cells: Cells, is_typed: bool
-) -> tuple[Cells, Moments, Unread | None]:
-    """Read a column of dates: as text, as moments, and what could not be read.
-
-    Dates that are no text in the user's table are not in the form of the column, and need not be.
-    """
-    texts = as_text(cells)
-    form = iso_form(texts) if is_typed else None
-    is_other = form is None or form.has_day != part.form.has_day
-    moments, unread = (part.form if is_other or form is None else form).read(part.source, texts)
-    return texts, moments, unread
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names in quotes, the first few of them."""
-    return told(map(repr, names), _MAX_NAMED)
-
-
-def choices(wrong: str, names: Iterable[str]) -> str:
-    """Say which name was meant, if one is close, or which there are."""
-    names = list(names)
-    close = get_close_matches(wrong, names, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Choose from {listed(names)}."

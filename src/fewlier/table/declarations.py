@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from fewlier.errors import UserError, declaration, noting
-from fewlier.table.columns import Kind, choices
+from fewlier.shown import suggest
+from fewlier.table.columns import Kind
 from fewlier.table.dates import DateForm, is_pattern
 from fewlier.table.numbers import NumberForm
 
@@ -35,7 +36,7 @@ def read_declarations(
             if name not in names:
                 raise UserError(
                     f"{declaration(name, said)} must name a column of the table; got {name!r}. "
-                    f"{choices(name, names)}"
+                    f"{suggest(name, names)}"
                 )
             declared[name] = _read(name, said)
     return declared

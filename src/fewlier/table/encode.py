@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,20 +10,18 @@ import numpy.typing as npt
 
 from fewlier.arrays import Bools, Floats, Ints, hash_rows
 from fewlier.state import State, require
-from fewlier.table.cells import Cells, missing
-from fewlier.table.columns import MAX_COUNT, Column, Kind, Schema
+from fewlier.table.cells import missing
+from fewlier.table.columns import Column, Kind
 from fewlier.table.frame import Table
-
-MAX_LEVELS = 64
-"""Codes per category column; the rarer categories share the last one."""
-# What a network reads, and where the target of a real value starts to grow only logarithmically.
-_LOW_END, _HIGH_END = -1.0, 2.0
-# Positive values beyond are read as these: their powers and logarithms stay finite in float32.
-_MIN_POSITIVE, _MAX_POSITIVE = 1e-30, 1e30
-_MAX_FLOAT = float(np.finfo(np.float64).max)
-_CONSTANT_SPAN = 1e-3
-LOGGED = (Kind.COUNT, Kind.POSITIVE)
-"""Codings whose values span orders of magnitude, so that a network reads their logarithm."""
+from fewlier.table.scaling import (
+    LOGGED,
+    MAX_FLOAT,
+    MAX_LEVELS,
+    ColumnStats,
+    impossible_targets,
+    stretched,
+)
+from fewlier.table.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +33,14 @@ class Encoded:
     inputs : array of float32, shape (n, n_inputs)
         What a network reads; all within [-1, 2].
     targets : array of float32, shape (n, D)
-        What the conditionals score; 0 where a cell is missing. Outside its domain, a number is
-        what it is, and what is none is 0: conditionals do not score it.
+        What the conditionals score; 0 where a cell is missing. They do not score an impossible
+        cell: it is the number itself, or 0 if it is not a number.
     observed : array of bool, shape (n, D)
         Cells that are not missing.
     impossible : array of bool, shape (n, D)
-        Cells that are observed but that the column's distribution gives no probability: a
-        category never seen, a negative or fractional count, a third value of a binary, a
-        negative positive, a date far from all of training.
+        Observed cells that have no probability in their column: a category never seen, a
+        negative or fractional count, a third value of a binary, a negative amount, a date far
+        from all of training.
     """
 
     inputs: npt.NDArray[np.float32]
@@ -55,27 +53,21 @@ class Encoded:
         return len(self.inputs)
 
     def ids(self) -> Ints:
-        """Return a number for each row, shape (n,), that its copies share and no other row has.
+        """Return a number for each row, shape (n,), that only its copies share.
 
-        It is the same in every table of one encoder.
+        A row has the same number in every table of one encoder.
         """
         columns = zip(self.targets.T, self.observed.T, self.impossible.T, strict=True)
         return hash_rows(_as_bits(*column) for column in columns)
 
     def take(self, rows: npt.NDArray[Any]) -> Encoded:
         """Return the rows given by integer positions or by a boolean mask."""
-        return Encoded(
-            self.inputs[rows], self.targets[rows], self.observed[rows], self.impossible[rows]
-        )
+        return Encoded(*(array[rows] for array in vars(self).values()))
 
     def followed_by(self, other: Encoded) -> Encoded:
         """Return the rows of this table and then those of another."""
-        return Encoded(
-            np.concatenate([self.inputs, other.inputs]),
-            np.concatenate([self.targets, other.targets]),
-            np.concatenate([self.observed, other.observed]),
-            np.concatenate([self.impossible, other.impossible]),
-        )
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Encoded(*map(np.concatenate, both))
 
     def state(self) -> State:
         """Return what a model file holds of it."""
@@ -100,61 +92,13 @@ class Encoded:
         return cls(inputs, targets, observed, impossible)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnStats:
-    """What the encoder knows of one column of the training normals.
-
-    Parameters
-    ----------
-    unit : float
-        Mean of a count or positive column, whose input is ``log1p(x / unit)``, scaled; else 1.
-    low, span : float
-        What is scaled to ``(x - low) / span``, which lies in [0, 1] on the training normals. The
-        span of a constant column is a thousandth of its value, so that any other value is far
-        away; that of an empty column is 1; binaries and categories have 0 and 1.
-    fill : float
-        Input where a numeric cell is missing or outside its domain: the mean input.
-    mean_target : float
-        Mean of the targets that are observed and in the domain; 0 if none is.
-    missing_rate : float
-        Share of missing cells.
-    """
-
-    unit: float = 1.0
-    low: float = 0.0
-    span: float = 1.0
-    fill: float = 0.0
-    mean_target: float = 0.0
-    missing_rate: float = 0.0
-
-    def scale(self, coding: Kind, numbers: Floats) -> Floats:
-        """Numbers as fractions of the training range, finite however far away; NaN stays."""
-        if coding in LOGGED:
-            numbers = np.log1p(numbers / self.unit)
-        with np.errstate(over="ignore"):
-            distance = np.clip(numbers - self.low, -_MAX_FLOAT, _MAX_FLOAT)
-            return np.clip(distance / self.span, -_MAX_FLOAT, _MAX_FLOAT)
-
-    @classmethod
-    def from_state(cls, state: State) -> ColumnStats:
-        """Read what a file holds of it: its fields."""
-        return cls(
-            unit=state.positive("unit"),
-            low=state.number("low"),
-            span=state.positive("span"),
-            fill=state.number("fill"),
-            mean_target=state.number("mean_target"),
-            missing_rate=state.number("missing_rate", least=0, most=1),
-        )
-
-
 @dataclass(frozen=True)
 class Encoder:
     """Turns tables of one schema into arrays, on the scale of the training normals.
 
-    A column has one input if it is numeric, or one per code if it is a category (one-hot; all
-    zeros for a category never seen, or missing). After these comes one input per `missable`
-    column, 1 where the cell is missing. Missing numbers read as the mean.
+    A numeric column has one input, a category one per code (one-hot; all zeros if it is missing
+    or was never seen). After these comes one input per `missable` column, 1 where the cell is
+    missing. The input of a missing number is the mean.
 
     Targets, per coding: *real* the value as a fraction of the training range, beyond [-1, 2]
     growing only logarithmically; *binary* 0 or 1; *count* and *positive* the value itself;
@@ -177,7 +121,9 @@ class Encoder:
     @classmethod
     def fit(cls, schema: Schema, table: Table) -> Encoder:
         """Measure the training normals, a table in the form of `schema` (see `Schema.match`)."""
-        stats = tuple(_measure(column, table.cells[column.name]) for column in schema.columns)
+        stats = tuple(
+            ColumnStats.measure(column, table.cells[column.name]) for column in schema.columns
+        )
         return cls(schema, stats, table.n_rows)
 
     @property
@@ -244,11 +190,11 @@ class Encoder:
             cells = table.cells[column.name]
             values = column.values(cells)
             known = ~np.isnan(values)
-            targets, numeric_inputs = _targets_and_inputs(column.coding, stats, values)
+            targets, numeric_inputs = stats.encode(column.coding, values)
             encoded.observed[:, d] = ~missing(cells)
             encoded.impossible[:, d] = encoded.observed[:, d] & ~known
-            beyond = np.where(encoded.impossible[:, d], _beyond(column, cells), 0.0)
-            encoded.targets[:, d] = np.where(known, targets, beyond)
+            impossible = np.where(encoded.impossible[:, d], impossible_targets(column, cells), 0.0)
+            encoded.targets[:, d] = np.where(known, targets, impossible)
             if column.coding is Kind.CATEGORY:
                 inputs[d][known, targets[known].astype(np.int64)] = 1.0
             else:
@@ -257,7 +203,7 @@ class Encoder:
         return encoded
 
     def as_never_seen(self, encoded: Encoded, cells: Bools) -> Encoded:
-        """Encode marked cells, shape (n, D), as `encode` does a level that training never had."""
+        """Encode marked cells, shape (n, D), as if training had never seen their level."""
         inputs, targets = encoded.inputs.copy(), encoded.targets.copy()
         inputs[cells[:, self.input_owner]] = 0
         for d in np.flatnonzero(cells.any(0)):
@@ -277,12 +223,9 @@ class Encoder:
         targets : array (m, q)
         """
         codings = np.array([c.coding for c in self.schema.columns])[column]
-        stats = [self.stats[d] for d in column.tolist()]
-        low, span = (
-            np.array([getattr(s, name) for s in stats])[:, None] for name in ("low", "span")
-        )
+        low, span = np.array([(s.low, s.span) for s in self.stats]).T[:, column, None]
         with np.errstate(over="ignore"):
-            real = np.clip(low + span * _stretched(targets), -_MAX_FLOAT, _MAX_FLOAT)
+            real = np.clip(low + span * stretched(targets), -MAX_FLOAT, MAX_FLOAT)
         values = np.where((codings == Kind.REAL)[:, None], real, targets)
         return np.where((codings == Kind.COUNT)[:, None], np.round(values), values)
 
@@ -309,81 +252,8 @@ def _as_bits(
     return known.view(np.uint32) | flags << np.uint64(32)
 
 
-def _measure(column: Column, cells: Cells) -> ColumnStats:
-    """Take the statistics of one column over the cells in its domain."""
-    coding, values = column.coding, column.values(cells)
-    values = values[~np.isnan(values)]
-    stats = ColumnStats(missing_rate=float(missing(cells).mean()) if len(cells) else 0.0)
-    if not len(values):
-        return stats
-    if coding in LOGGED:
-        stats = replace(stats, unit=float(_bounded(coding, values).mean()) or 1.0)
-    if coding not in (Kind.BINARY, Kind.CATEGORY):
-        unscaled = stats.scale(coding, _bounded(coding, values))
-        low, high = float(unscaled.min()), float(unscaled.max())
-        span = min(high - low, _MAX_FLOAT) or _CONSTANT_SPAN * max(1.0, abs(low))
-        stats = replace(stats, low=low, span=span)
-    targets, inputs = _targets_and_inputs(coding, stats, values)
-    return replace(stats, fill=float(inputs.mean()), mean_target=float(targets.mean()))
-
-
-def _targets_and_inputs(coding: Kind, stats: ColumnStats, values: Floats) -> tuple[Floats, Floats]:
-    """Encode the values of one column (see `Column.values`), shape (n,) each; NaN stays.
-
-    The inputs are those of numeric codings; a category's are the one-hot form of its targets.
-    """
-    numbers = _bounded(coding, values)
-    scaled = stats.scale(coding, numbers)
-    targets = _compressed(scaled) if coding is Kind.REAL else numbers
-    return targets, np.clip(scaled, _LOW_END, _HIGH_END)
-
-
-def _bounded(coding: Kind, values: Floats) -> Floats:
-    """Values within what the conditionals can compute with in float32; NaN stays."""
-    match coding:
-        case Kind.COUNT:
-            return np.minimum(values, MAX_COUNT)
-        case Kind.POSITIVE:
-            return np.where(values < _MIN_POSITIVE, 0.0, np.minimum(values, _MAX_POSITIVE))
-        case Kind.CATEGORY:
-            return np.minimum(values, MAX_LEVELS - 1)
-        case _:
-            return values
-
-
-def _beyond(column: Column, cells: Cells) -> Floats | float:
-    """Return cells as numbers, though their coding cannot score them: in the user's units.
-
-    But those of a binary count from its low value in steps to its high one, as its targets do.
-    """
-    if column.kind is Kind.CATEGORY:
-        return 0.0
-    steps = ColumnStats()
-    if column.kind is Kind.BINARY and column.coding in (Kind.BINARY, Kind.CATEGORY):
-        low, high = map(float, column.levels)
-        steps = ColumnStats(low=low, span=min(high - low, _MAX_FLOAT))
-    return np.clip(steps.scale(Kind.REAL, cells), -_MAX_POSITIVE, _MAX_POSITIVE)
-
-
-def _compressed(scaled: Floats) -> Floats:
-    """Let far values grow only logarithmically: 1e300 stays finite and odder than 1e10."""
-    linear: Floats = np.clip(scaled, _LOW_END, _HIGH_END)
-    excess = scaled - linear
-    compressed: Floats = linear + np.copysign(np.log1p(np.abs(excess)), excess)
-    return compressed
-
-
-def _stretched(targets: Floats) -> Floats:
-    """Inverse of `_compressed`."""
-    linear: Floats = np.clip(targets, _LOW_END, _HIGH_END)
-    excess = targets - linear
-    with np.errstate(over="ignore"):
-        stretched: Floats = linear + np.copysign(np.expm1(np.abs(excess)), excess)
-    return stretched
-
-
 def _n_codes(column: Column) -> int:
-    """Count the codes of a column: 0 if it is numeric, and at least 1 if it is a category."""
+    """Return the number of codes: 0 for a numeric column, at least 1 for a category."""
     if column.coding is not Kind.CATEGORY:
         return 0
     return max(1, min(len(column.levels), MAX_LEVELS))

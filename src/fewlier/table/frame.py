@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fewlier.arrays import Ints, hash_rows
 from fewlier.errors import UserError, noting, raise_all
+from fewlier.shown import list_some
 from fewlier.table.cells import Cells, as_bits, holds_categories, holds_dates, read_column
 from fewlier.table.forms import Unread
 
@@ -159,16 +160,9 @@ def all_unread(
     return total
 
 
-def told(facts: Iterable[str], most: int = 10) -> str:
-    """Return facts about columns in one line, the first few of them."""
-    facts = list(facts)
-    more = f" and {len(facts) - most} more" if len(facts) > most else ""
-    return ", ".join(facts[:most]) + more
-
-
 def unread_note(unread: Mapping[str, Unread]) -> str:
     """Say which cells could not be read."""
-    cells = told(
+    cells = list_some(
         f"{n} in {name} (first {text[:40]!r} in row {row})"
         for name, (n, row, text) in unread.items()
     )

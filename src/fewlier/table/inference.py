@@ -9,22 +9,16 @@ import numpy as np
 
 from fewlier.arrays import Bools, Floats
 from fewlier.errors import CellError, UserError, declaration, noting, raise_all
+from fewlier.shown import list_some
 from fewlier.table.aspects import date_parts
 from fewlier.table.cells import Cells, as_text, check_finite, is_text, missing, number_text
-from fewlier.table.columns import (
-    CODINGS,
-    MAX_COUNT,
-    Column,
-    Kind,
-    LeftOut,
-    Schema,
-    impossible_numbers,
-)
+from fewlier.table.columns import CODINGS, MAX_COUNT, Column, Kind, impossible_numbers
 from fewlier.table.dates import DateForm
 from fewlier.table.declarations import Declared, read_declarations, read_kind
-from fewlier.table.frame import Table, check_names, told
+from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.recognition import find_forms
+from fewlier.table.schema import LeftOut, Schema
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MAX_FEW_VALUES = 20
@@ -82,7 +76,7 @@ def infer_schema(
     schema = find_columns(table, overrides, is_normal, found)
     raise_all([found[name] for name in dict.fromkeys([*table.names, *found]) if name in found])
     if not schema.columns:
-        left = told(f"{name!r} ({reason})" for name, _, reason in schema.left_out)
+        left = list_some(f"{name!r} ({reason})" for name, _, reason in schema.left_out)
         raise UserError(
             f"The training table must have a column to learn from; none is left: {left}."
         )

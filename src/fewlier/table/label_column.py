@@ -12,8 +12,8 @@ import numpy as np
 
 from fewlier.arrays import Ints
 from fewlier.errors import CellError, LabelWarning, UserError, warn
+from fewlier.shown import suggest
 from fewlier.table.cells import MISSING, cell_text
-from fewlier.table.columns import choices
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 
 _TRUTH = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, "-1": -1.0}
@@ -83,7 +83,7 @@ class LabelColumn:
         if self.name not in columns:
             raise UserError(
                 f"the label column must be among its columns; got {self.name!r}. "
-                f"{choices(self.name, columns)}"
+                f"{suggest(self.name, columns)}"
             )
 
     def read(self, cells: Iterable[object], *, is_complete: bool = True) -> Labels:

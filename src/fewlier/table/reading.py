@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 from fewlier.atomic import PathLike
 from fewlier.errors import CellError, ColumnErrors, ParameterError, UserError
 from fewlier.table.cells import Cells, as_text
-from fewlier.table.columns import Column, Kind, Schema
+from fewlier.table.columns import Column, Kind
 from fewlier.table.dates import DateForm
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN
+from fewlier.table.schema import Schema
 from fewlier.table.text import Unpacked, first_bytes, not_utf8, read_header
 
 _BATCH_ROWS = 65_536

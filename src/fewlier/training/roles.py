@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier.decision.calibration import NOTHING
+from fewlier.shown import list_names
 from fewlier.table import Encoded, Encoder, Kind, Schema, Table
-from fewlier.table.columns import listed
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, check_enough
 from fewlier.training.folds import Fold, make_folds
 from fewlier.training.stack import Member
@@ -204,7 +204,9 @@ def _column_notes(schema: Schema) -> list[str]:
     if not empty:
         return []
     columns, are = ("Column", "is") if len(empty) == 1 else ("Columns", "are")
-    return [f"{columns} {listed(empty)} {are} empty throughout; a value there will count as odd."]
+    return [
+        f"{columns} {list_names(empty)} {are} empty throughout; a value there will count as odd."
+    ]
 
 
 def _notes(labels: Labels, folds: Sequence[Fold], unlabelled: Unlabelled) -> list[str]:

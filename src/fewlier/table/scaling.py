@@ -1,0 +1,144 @@
+"""How the cells of one column become targets and inputs, on the scale of the training normals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fewlier.arrays import Floats
+from fewlier.state import State
+from fewlier.table.cells import Cells, missing
+from fewlier.table.columns import MAX_COUNT, Column, Kind
+
+MAX_LEVELS = 64
+"""Codes of a category column at most; the rarest categories share the last one."""
+# Inputs are cut at these fractions of the training range; beyond, real targets grow like
+# logarithms.
+_LOW_END, _HIGH_END = -1.0, 2.0
+# Positive values are cut at these, so that powers and logarithms stay finite in float32.
+_MIN_POSITIVE, _MAX_POSITIVE = 1e-30, 1e30
+MAX_FLOAT = float(np.finfo(np.float64).max)
+_CONSTANT_SPAN = 1e-3
+LOGGED = (Kind.COUNT, Kind.POSITIVE)
+"""Codings whose values span orders of magnitude, so that a network reads their logarithm."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStats:
+    """What the encoder knows of one column of the training normals.
+
+    Parameters
+    ----------
+    unit : float
+        Mean of a count or positive column, whose input is ``log1p(x / unit)``, scaled; else 1.
+    low, span : float
+        Numbers are scaled to ``(x - low) / span``, which is in [0, 1] on the training normals. The
+        span of a constant column is a thousandth of its value, so that any other value is far
+        away. An empty column, a binary and a category have 0 and 1.
+    fill : float
+        Input where a numeric cell is missing or impossible: the mean input.
+    mean_target : float
+        Mean of the targets that are observed and possible; 0 if there are none.
+    missing_rate : float
+        Share of missing cells.
+    """
+
+    unit: float = 1.0
+    low: float = 0.0
+    span: float = 1.0
+    fill: float = 0.0
+    mean_target: float = 0.0
+    missing_rate: float = 0.0
+
+    @classmethod
+    def measure(cls, column: Column, cells: Cells) -> ColumnStats:
+        """Measure the possible cells of one column."""
+        coding, values = column.coding, column.values(cells)
+        values = values[~np.isnan(values)]
+        stats = cls(missing_rate=float(missing(cells).mean()) if len(cells) else 0.0)
+        if not len(values):
+            return stats
+        if coding in LOGGED:
+            stats = replace(stats, unit=float(_bounded(coding, values).mean()) or 1.0)
+        if coding not in (Kind.BINARY, Kind.CATEGORY):
+            unscaled = stats.scale(coding, _bounded(coding, values))
+            low, high = float(unscaled.min()), float(unscaled.max())
+            span = min(high - low, MAX_FLOAT) or _CONSTANT_SPAN * max(1.0, abs(low))
+            stats = replace(stats, low=low, span=span)
+        targets, inputs = stats.encode(coding, values)
+        return replace(stats, fill=float(inputs.mean()), mean_target=float(targets.mean()))
+
+    def encode(self, coding: Kind, values: Floats) -> tuple[Floats, Floats]:
+        """Return the targets and inputs of values (see `Column.values`), shape (n,) each.
+
+        NaN stays. The inputs of a category are not these, but the one-hot form of its targets.
+        """
+        numbers = _bounded(coding, values)
+        scaled = self.scale(coding, numbers)
+        targets = _compressed(scaled) if coding is Kind.REAL else numbers
+        return targets, np.clip(scaled, _LOW_END, _HIGH_END)
+
+    def scale(self, coding: Kind, numbers: Floats) -> Floats:
+        """Return numbers as fractions of the training range, always finite; NaN stays."""
+        if coding in LOGGED:
+            numbers = np.log1p(numbers / self.unit)
+        with np.errstate(over="ignore"):
+            distance = np.clip(numbers - self.low, -MAX_FLOAT, MAX_FLOAT)
+            return np.clip(distance / self.span, -MAX_FLOAT, MAX_FLOAT)
+
+    @classmethod
+    def from_state(cls, state: State) -> ColumnStats:
+        """Read what a file holds of it: its fields."""
+        return cls(
+            unit=state.positive("unit"),
+            low=state.number("low"),
+            span=state.positive("span"),
+            fill=state.number("fill"),
+            mean_target=state.number("mean_target"),
+            missing_rate=state.number("missing_rate", least=0, most=1),
+        )
+
+
+def _bounded(coding: Kind, values: Floats) -> Floats:
+    """Cut values to what the conditionals can compute with in float32; NaN stays."""
+    match coding:
+        case Kind.COUNT:
+            return np.minimum(values, MAX_COUNT)
+        case Kind.POSITIVE:
+            return np.where(values < _MIN_POSITIVE, 0.0, np.minimum(values, _MAX_POSITIVE))
+        case Kind.CATEGORY:
+            return np.minimum(values, MAX_LEVELS - 1)
+        case _:
+            return values
+
+
+def impossible_targets(column: Column, cells: Cells) -> Floats | float:
+    """Return impossible cells as numbers in the user's units; 0 if they are not numbers.
+
+    The low value of a binary is 0 and its high value 1, as in its targets.
+    """
+    if column.kind is Kind.CATEGORY:
+        return 0.0
+    steps = ColumnStats()
+    if column.kind is Kind.BINARY and column.coding in (Kind.BINARY, Kind.CATEGORY):
+        low, high = map(float, column.levels)
+        steps = ColumnStats(low=low, span=min(high - low, MAX_FLOAT))
+    return np.clip(steps.scale(Kind.REAL, cells), -_MAX_POSITIVE, _MAX_POSITIVE)
+
+
+def _compressed(scaled: Floats) -> Floats:
+    """Let far values grow like logarithms: 1e300 stays finite, and odder than 1e10."""
+    linear: Floats = np.clip(scaled, _LOW_END, _HIGH_END)
+    excess = scaled - linear
+    compressed: Floats = linear + np.copysign(np.log1p(np.abs(excess)), excess)
+    return compressed
+
+
+def stretched(targets: Floats) -> Floats:
+    """Inverse of `_compressed`."""
+    linear: Floats = np.clip(targets, _LOW_END, _HIGH_END)
+    excess = targets - linear
+    with np.errstate(over="ignore"):
+        stretched: Floats = linear + np.copysign(np.expm1(np.abs(excess)), excess)
+    return stretched
