@@ -9,7 +9,7 @@ import pytest
 from stored import read, record_of, reread
 
 from fewlier import AnomalyDetector, FormatError, Made
-from fewlier.decision.calibration import Threshold
+from fewlier.decision.threshold import Threshold
 from fewlier.summary import Summary, _distrust
 from fewlier.training.history import MAX_POINTS, MemberCurve, curves_of
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fewlier.decision.calibration import Calibration, check_share
+from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
+from fewlier.decision.threshold import check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError, warn
 from fewlier.reasons.explanation import Explanation, explain

@@ -11,7 +11,7 @@ import torch
 from sklearn.utils import check_random_state
 
 from fewlier.arrays import Bools
-from fewlier.decision.calibration import check_share
+from fewlier.decision.threshold import check_share
 from fewlier.density import read_density
 from fewlier.density.conditionals import CONDITIONALS
 from fewlier.errors import ParameterError, UserError

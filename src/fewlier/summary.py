@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.decision.calibration import Threshold
+from fewlier.decision.threshold import Threshold
 from fewlier.shown import shown
 from fewlier.state import State, is_count, is_number, is_text
 from fewlier.table.columns import Column

@@ -234,7 +234,7 @@ def test_a_threshold_beyond_all_known_scores_says_so_and_has_few_digits(
 
 
 def test_costs_need_anomalies_and_must_be_positive():
-    with pytest.raises(UserError, match="A threshold by cost must have labelled anomalies"):
+    with pytest.raises(UserError, match="A threshold by cost needs held-back labelled anomalies"):
         calibrated([0.0]).at_costs(1, 1, 0.1)
     labelled = calibrated([0.0, 1.0], anomalies=[3.0])
     for cost in (0, -1, math.nan, math.inf, "1"):

@@ -105,7 +105,7 @@ def test_dearer_misses_lower_the_threshold_and_dearer_alarms_raise_it():
 def test_without_two_labels_probabilities_are_an_order_and_costs_are_refused(odd):
     detector = fitted(correlated, odd=odd, max_epochs=1)
     assert detector.model_.calibration.meaning.startswith("an order of rows, no frequency")
-    with pytest.raises(UserError, match="A threshold by cost must have labelled anomalies"):
+    with pytest.raises(UserError, match="A threshold by cost needs held-back labelled anomalies"):
         detector.set_threshold(cost_miss=1, cost_alarm=1, contamination=0.1)
 
 

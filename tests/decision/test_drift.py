@@ -9,6 +9,7 @@ from scipy import stats
 from fewlier import AnomalyDetector
 from fewlier.decision.drift import LEAST_DISTANCE, LEVEL, Change, Drift, Reference, compare
 from fewlier.errors import FormatError
+from fewlier.state import State
 from fewlier.table import Encoder, Table, infer_schema
 
 CITIES = ["Bern", "Oslo", "Rome"]
@@ -177,15 +178,14 @@ def test_a_table_of_categories_alone_has_a_reference_without_edges(tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("reference.edges", lambda a: a[::-1], "the edges of its reference are not sorted"),
-        ("reference.counts", lambda a: -1 - a, "its reference has negative counts"),
+        ("edges", lambda a: a[::-1], "the edges of its reference are not sorted"),
+        ("counts", lambda a: -1 - a, "its reference has negative counts"),
+        ("counts", lambda a: a[:-1], "'counts' is int64"),
     ],
 )
 def test_a_reference_that_cannot_be_is_refused(detector, name, change, message):
-    reference = detector.model_.reference
-    arrays = reference.arrays | {name: change(reference.arrays[name])}
+    encoder, (record, arrays) = detector.model_.encoder, detector.model_.reference.state().flat()
     with pytest.raises(FormatError, match=message):
-        Reference.read(reference.sizes, arrays, detector.model_.encoder)
-    sizes = reference.sizes | {"n_bins": [3] * 6}
+        Reference.from_state(State(record, arrays | {name: change(arrays[name])}), encoder)
     with pytest.raises(FormatError, match="its reference fits other columns"):
-        Reference.read(sizes, reference.arrays, detector.model_.encoder)
+        Reference.from_state(State({"n_edges": [3]}, arrays), encoder)

@@ -1,102 +1,24 @@
-"""Thresholds, probabilities and p-values, from the scores of normals that nothing else has seen."""
+"""`Calibration`: thresholds, p-values and probabilities, from scores of held-back normals."""
 
 import math
-import sys
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Real
-from typing import Any, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
+from fewlier.arrays import Floats, Ints
+from fewlier.decision.evidence import Evidence
+from fewlier.decision.threshold import Threshold, check_cost, check_share, percent
 from fewlier.errors import ParameterError, warn
 from fewlier.state import State, require
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-LEVEL = 0.95
-"""Share of fits whose false-alarm rate lies in the interval that is stated."""
 NOTHING = "none"
-"""What a guarantee that is none begins with."""
+"""How a guarantee begins that promises nothing."""
 ENOUGH_ANOMALIES = 20
-"""Held-back anomalies from which on probabilities are not called rough."""
-# Evidence grows with the score up to so many spreads of the normals, beyond it with its logarithm.
-_LINEAR = 3.0
-# No threshold is farther from the middle of normals than some 600,000 spreads of theirs.
-_FARTHEST = 14.0
-# The evidence curve rises, however little the labelled anomalies speak for it, and has an end.
-_SLOPES = (1e-3, 100.0)
+"""With fewer held-back anomalies, probabilities are called rough."""
 _SCORES = ("normal_scores", "training_scores", "anomaly_scores")
-
-
-def false_alarm_interval(n_above: npt.ArrayLike, n_held_back: int) -> tuple[Floats, Floats]:
-    """Return the ends between which 95 % of thresholds have their false-alarm rate.
-
-    At the r-th highest of m held-back normals, r = 1 + those above it, a fresh normal lies above
-    the threshold with a probability that differs from fit to fit: it is Beta(r, m + 1 - r)
-    distributed, with mean r / (m + 1).
-    """
-    rank = np.minimum(np.asarray(n_above) + 1, n_held_back)
-    tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-    low, high = (special.betaincinv(rank, n_held_back + 1 - rank, tail) for tail in tails)
-    return low, high
-
-
-@final
-@dataclass(frozen=True)
-class Threshold:
-    """The score above which rows are anomalies, and how many fresh normals it flags.
-
-    Parameters
-    ----------
-    value : float
-        The score.
-    rule : str
-        What it stands for, in words.
-    n_above, n_held_back : int
-        Held-back normals that score above it, and all of them; 0 where none was held back.
-    """
-
-    value: float
-    rule: str
-    n_above: int
-    n_held_back: int
-
-    @property
-    def rate(self) -> float | None:
-        """The share of fresh normals that such thresholds flag on average, if one is promised."""
-        return (self.n_above + 1) / (self.n_held_back + 1) if self.n_held_back else None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The shares between which 95 % of such thresholds flag fresh normals."""
-        if not self.n_held_back:
-            return None
-        low, high = false_alarm_interval(self.n_above, self.n_held_back)
-        return float(low), float(high)
-
-    @property
-    def meaning(self) -> str:
-        """The rule and the scatter of what it gives, in words."""
-        if self.interval is None:
-            return self.rule
-        low, high = map(_percent, self.interval)
-        return f"{self.rule}; 95 % of such thresholds have {low} to {high} % false alarms"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        interval = self.interval and list(self.interval)
-        rates = {"expected_false_alarm_rate": self.rate, "false_alarm_interval": interval}
-        return {"threshold": self.value, "rule": self.rule, **rates}
-
-
-def _percent(share: float) -> str:
-    percent = 100 * share
-    digits = 0 if percent >= 10 else 1 if percent >= 0.1 else 2
-    return f"{percent:.{digits}f}"
 
 
 @final
@@ -109,18 +31,18 @@ class Calibration:
     normal_scores : array (m,)
         Scores of the held-back normals, ascending.
     training_scores : array (t,)
-        Scores of a sample of all training rows, ascending; a share of them sets the threshold
-        where the user states the contamination.
+        Scores of a sample of all training rows, ascending; a stated contamination sets the
+        threshold by them.
     threshold : float
-        A row is an anomaly if its score is above.
+        Rows that score above it are anomalies.
     guarantee : str
         What the p-values promise, in words.
     rule : str
-        What the threshold stands for, in words.
+        How the threshold was chosen, in words.
     anomaly_scores : array (k,)
         Scores of labelled anomalies by members that did not train on them, ascending.
     prior : float or None
-        Share of anomalies among the rows to come, where the user has stated it.
+        Share of anomalies among the rows to come, if the user has stated it.
     """
 
     normal_scores: Floats
@@ -133,7 +55,7 @@ class Calibration:
 
     @property
     def at(self) -> Threshold:
-        """The threshold, with what is known of its false-alarm rate."""
+        """The threshold with its false-alarm rate."""
         n = 0 if self.guarantee.startswith(NOTHING) else len(self.normal_scores)
         n_above = int((self.normal_scores > self.threshold).sum())
         return Threshold(self.threshold, self.rule, n_above, n)
@@ -174,7 +96,7 @@ class Calibration:
         rule = f"false-alarm rate {100 * rate:.4g} %"
         if not math.isclose(stands_for, rate, rel_tol=0.05):
             asked_for = f"{100 * rate:.4g} % was asked for"
-            rule = f"false-alarm rate {_percent(stands_for)} %; {asked_for}"
+            rule = f"false-alarm rate {percent(stands_for)} %; {asked_for}"
         threshold = float(self.normal_scores[-above])
         return replace(self, threshold=threshold, rule=rule, prior=None)
 
@@ -189,13 +111,13 @@ class Calibration:
     def at_costs(self, miss: float, alarm: float, share: float) -> "Calibration":
         """Move the threshold to where a miss and a false alarm cost the same on average.
 
-        A row is flagged if P(anomaly | score) `miss` > P(normal | score) `alarm`, `share` being
-        that of anomalies among the rows to come.
+        A row is flagged if P(anomaly | score) `miss` > P(normal | score) `alarm`, where `share` is
+        the share of anomalies among the rows to come.
         """
         if not len(self.anomaly_scores):
             raise ParameterError(
-                "A threshold by cost must have labelled anomalies to compare with; this model "
-                "has none that were held back. Fit with two or more, or use 'false_alarm_rate'."
+                "A threshold by cost needs held-back labelled anomalies; this model has none. Fit "
+                "with two or more labelled anomalies, or use 'false_alarm_rate'."
             )
         check_cost("cost_miss", miss)
         check_cost("cost_alarm", alarm)
@@ -203,7 +125,7 @@ class Calibration:
         ratio = math.log(alarm) - math.log(miss) - float(special.logit(share))
         anomalies = f"{100 * share:.3g} % of the rows are anomalies"
         rule = f"a miss costs {miss:g}, an alarm {alarm:g}; {anomalies}"
-        threshold = self._score_at(ratio)
+        threshold = self._evidence.score_at(ratio)
         return replace(
             self, threshold=threshold, rule=rule + self._beyond_known(threshold), prior=share
         )
@@ -242,11 +164,11 @@ class Calibration:
 
     @property
     def smallest_rate(self) -> float:
-        """The smallest false-alarm rate that so many held-back normals can vouch for."""
+        """The smallest false-alarm rate that can be known from this many held-back normals."""
         return 1 / (len(self.normal_scores) + 1)
 
     def warn_if_too_few(self, what: str, rate: float, outcome: str) -> None:
-        """Warn of a rate that takes more held-back normals than there are."""
+        """Warn that a rate needs more held-back normals than there are."""
         if rate < self.smallest_rate:
             warn(
                 f"A {what} of {rate:g} needs at least {round(1 / rate) - 1} held-back normal rows; "
@@ -262,21 +184,18 @@ class Calibration:
     def probability(self, scores: Floats) -> Floats:
         r"""Return P(anomaly | score), rising with the score.
 
-        log odds = log prior odds + log ratio(score), the ratio being the evidence of a score for
-        an anomaly: a + b asinh((score - median of normals) / spread of normals), a logistic curve
-        fitted to the held-back normals and the held-back anomalies, both classes counting alike,
-        with Platt's (1999) targets: of k anomalies no score is more than (k + 1) / (k + 2)
-        certain. The prior is the stated share; without one it is that for which the threshold is
-        the point of even odds. Without held-back anomalies, the log odds are the distance from
-        the threshold, in units of the upper half of the normals' scores: an order, no frequency.
+        log odds = log prior odds + evidence of the score (see `Evidence`). The prior is the stated
+        share of anomalies; without one, odds are even at the threshold. Without held-back
+        anomalies, the log odds are the distance from the threshold divided by the upper half of
+        the normals' range: they order rows, and are not frequencies.
         """
         if not len(self.anomaly_scores):
             width = self.normal_scores[-1] - np.median(self.normal_scores)
             odds = (scores - self.threshold) / max(float(width), 1e-9)
         elif self.prior is None:
-            odds = self._curve[1] * (self._place(scores) - self._place(np.array(self.threshold)))
+            odds = self._evidence.beyond(self.threshold, scores)
         else:
-            odds = special.logit(self.prior) + self._curve[0] + self._curve[1] * self._place(scores)
+            odds = special.logit(self.prior) + self._evidence.log_ratio(scores)
         probability: Floats = special.expit(np.clip(odds, -700, 700))
         return probability
 
@@ -293,57 +212,12 @@ class Calibration:
         return f"from {k} labelled anomalies that were held back, {share}{rough}"
 
     @cached_property
-    def _middle_and_spread(self) -> tuple[float, float]:
-        middle, high = np.quantile(self.normal_scores, (0.5, 0.95))
-        return float(middle), max(_LINEAR * float(high - middle), 1e-9)
-
-    def _place(self, scores: Floats) -> Floats:
-        """Return scores on the scale of normals, far ones growing only logarithmically."""
-        middle, spread = self._middle_and_spread
-        with np.errstate(over="ignore"):
-            distance = np.clip((scores - middle) / spread, -1e300, 1e300)
-        return np.arcsinh(distance)
-
-    def _score_at(self, log_ratio: float) -> float:
-        """Return the score whose evidence for an anomaly is this."""
-        (a, b), (middle, spread) = self._curve, self._middle_and_spread
-        place = np.clip((log_ratio - a) / b, -_FARTHEST, _FARTHEST)
-        return middle + spread * math.sinh(place)
+    def _evidence(self) -> Evidence:
+        return Evidence.fit(self.normal_scores, self.anomaly_scores)
 
     def _beyond_known(self, threshold: float) -> str:
-        """Say where a threshold lies beyond all known scores."""
+        """Say so where a threshold lies beyond all known scores."""
         known = np.concatenate([self.normal_scores, self.training_scores, self.anomaly_scores])
         if threshold < known.min():
             return "; every known row is flagged"
         return "; no known row is flagged" if threshold >= known.max() else ""
-
-    @cached_property
-    def _curve(self) -> tuple[float, float]:
-        """Fit a and b of the evidence of a score; see `probability`."""
-        k, m = len(self.anomaly_scores), len(self.normal_scores)
-        x = self._place(np.concatenate([self.normal_scores, self.anomaly_scores]))
-        weight = np.repeat([0.5 / m, 0.5 / k], [m, k])
-        target = np.repeat([1 / (m + 2), (k + 1) / (k + 2)], [m, k])
-
-        def loss(ab: Floats) -> tuple[float, Floats]:
-            odds = ab[0] + ab[1] * x
-            cross_entropy = np.logaddexp(0, odds) - target * odds
-            slope = weight * (special.expit(odds) - target)
-            return float(weight @ cross_entropy), np.array([slope.sum(), slope @ x])
-
-        bounds = ((None, None), _SLOPES)
-        found = optimize.minimize(loss, (0.0, 1.0), jac=True, bounds=bounds, method="L-BFGS-B")
-        a, b = found.x
-        return float(a), float(b)
-
-
-def check_cost(name: str, value: float) -> None:
-    """Refuse a number that is no cost."""
-    if not isinstance(value, Real) or not 0 < value <= sys.float_info.max:
-        raise ParameterError(f"{name!r} must be a positive number; got {value!r}.")
-
-
-def check_share(name: str, value: float) -> None:
-    """Refuse a number that is no share of rows."""
-    if not isinstance(value, Real) or not 0 < value < 1:
-        raise ParameterError(f"{name!r} must be a share between 0 and 1; got {value!r}.")

@@ -9,25 +9,24 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from fewlier.arrays import Floats, Ints
 from fewlier.shown import shown
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Kind
 
 LEVEL = 0.01
-"""Chance that rows of the training normals' own distribution are said to have drifted at all."""
+"""Chance of reporting drift for rows from the distribution of the training normals."""
 LEAST_DISTANCE = 0.1
-"""A smaller change is none, however certain: a file may be huge, and hold some anomalies."""
+"""Smaller changes do not count, however certain: a file may be huge, and hold some anomalies."""
 MAX_EDGES = 64
 """Edges between the bins in which the normals of a numeric column are counted."""
 MAX_NAMED = 6
-"""Changes that a sentence names; a table may have thousands of columns."""
-# Normals that stand for all: differences of a tenth are told from far fewer.
+"""Changes that the sentence names; a table may have thousands of columns."""
+# Normals that are counted; far fewer are enough to see differences of a tenth.
 MAX_ROWS = 20_000
-# Levels that are expected less often in either sample are taken together.
+# Levels expected less often than this in either sample are merged.
 _LEAST_EXPECTED = 5
-_N_EXTRA = 2  # cells outside the domain, and missing ones
-
-Ints = npt.NDArray[np.int64]
+_N_EXTRA = 2  # bins for impossible and for missing cells
 
 
 @final
@@ -36,7 +35,7 @@ class Reference:
     """How often the training normals fall into the bins of each column.
 
     A numeric column has the bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf) of its targets, one with
-    levels a bin per code; each has two more, for cells outside its domain and for missing ones.
+    levels one bin per code; each has two more, for impossible cells and for missing ones.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class Reference:
 
     @classmethod
     def from_encoded(cls, encoder: Encoder, normals: Encoded) -> "Reference":
-        """Choose bins that hold about as many normals each, and count."""
+        """Choose bins that each hold about the same number of normals, and count."""
         edges = []
         for d, column in enumerate(encoder.schema.columns):
             values = normals.targets[normals.observed[:, d] & ~normals.impossible[:, d], d]
@@ -115,7 +114,7 @@ def _n_bins(encoder: Encoder, edges: Sequence[npt.NDArray[np.float32]]) -> list[
 
 
 def _edges(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return values between which about as many lie; all values, where they are few."""
+    """Return values with about the same number between any two; all values if they are few."""
     if not len(values):
         return values
     shares = np.arange(1, MAX_EDGES + 1) / MAX_EDGES
@@ -123,7 +122,7 @@ def _edges(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 class Change(NamedTuple):
-    """How far one thing is from the training normals.
+    """How far one property of the rows is from that of the training normals.
 
     `what` are the "values" of a column that has some, how often it is "missing", or, without a
     column, the "scores". `distance` is the largest difference in share: Kolmogorov and Smirnov's
@@ -138,7 +137,7 @@ class Change(NamedTuple):
 
     @property
     def is_drift(self) -> bool:
-        """Whether it is both certain and large."""
+        """Whether it is both significant and large."""
         return self.p_value <= LEVEL and self.distance >= LEAST_DISTANCE
 
     def __str__(self) -> str:
@@ -205,11 +204,11 @@ def compare(
 ) -> Drift:
     """Test whether rows come from where the training normals came from.
 
-    Numbers by Kolmogorov and Smirnov's test, at the edges of the bins and thus never too strict;
-    scores by its one-sided form, since only higher ones are odd (those of rows like some that
-    trained are lower than a held-back row's); levels by the likelihood-ratio test of homogeneity,
-    rare levels taken together; gaps by Fisher's exact test. p-values are corrected by Holm's (1979)
-    method: the chance of any false alarm is `LEVEL`.
+    Numbers by the Kolmogorov-Smirnov test, evaluated at the edges of the bins, which only makes it
+    more cautious; scores by its one-sided form, since only higher scores are odd (rows that look
+    like training rows score lower than held-back ones); levels by the likelihood-ratio test of
+    homogeneity, rare levels merged; gaps by Fisher's exact test. p-values are corrected by Holm's
+    (1979) method, so that the chance of any false alarm is `LEVEL`.
 
     Parameters
     ----------
@@ -244,7 +243,7 @@ def _kolmogorov_smirnov(old: Ints, new: Ints) -> tuple[float, float]:
     n, m = int(old.sum()), int(new.sum())
     if not n or not m:
         return 0.0, 1.0
-    # The last bin is the rest: both have reached 1 there.
+    # In the last bin both distributions have reached 1.
     distance = float(np.abs(np.cumsum(old)[:-1] / n - np.cumsum(new)[:-1] / m).max(initial=0))
     return distance, float(stats.kstwobign.sf(distance * np.sqrt(n * m / (n + m))))
 
@@ -261,14 +260,14 @@ def _levels(old: Ints, new: Ints) -> tuple[float, float]:
 
 
 def _common(levels: Ints, share: float) -> Iterator[Ints]:
-    """Yield the counts of levels, those of rare ones together, until they are not rare."""
+    """Yield the counts of levels; rare levels are merged until they are not rare."""
     rest = np.zeros(2, np.int64)
     for pair in levels[np.argsort(levels.sum(1), kind="stable")]:
         rest = rest + pair
         if rest.sum() * share >= _LEAST_EXPECTED:
             yield rest
             rest = np.zeros(2, np.int64)
-    if rest.any():  # only where all are rare: the commonest comes last
+    if rest.any():  # only if all levels are rare: the commonest comes last
         yield rest
 
 
@@ -280,7 +279,7 @@ def _gaps(old: Ints, new: Ints) -> tuple[float, float]:
     return abs(shares[0] - shares[1]), float(stats.fisher_exact(table).pvalue)
 
 
-def _holm(p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _holm(p: Floats) -> Floats:
     order = np.argsort(p, kind="stable")
     factors = np.arange(len(p), 0, -1)
     corrected = np.empty_like(p)

@@ -1,29 +1,27 @@
-"""How well scores tell labelled anomalies from normal rows, over all and by kind."""
+"""How well scores separate labelled anomalies from normal rows, overall and by kind."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from fewlier.arrays import Floats
 from fewlier.errors import UserError
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 
 FEW = 10
-"""With fewer rows the figures of a kind are rough."""
-
-Floats = npt.NDArray[np.float64]
+"""With fewer rows than this, the figures of a kind are rough."""
 
 
 @final
 @dataclass(frozen=True)
 class KindEvaluation:
-    """One kind of anomalies against all normal rows.
+    """One kind of anomaly against all normal rows.
 
-    `n_in_training` counts the rows of this kind that were labelled in training; None where the
-    model was fitted to labels that name no kinds.
+    `n_in_training` counts the rows of this kind that were labelled in training; None if the model
+    was fitted to labels without kinds.
     """
 
     kind: str
@@ -37,12 +35,12 @@ class KindEvaluation:
 @final
 @dataclass(frozen=True)
 class Evaluation:
-    """How well the scores of labelled rows tell anomalies from normal rows.
+    """How well scores separate labelled anomalies from normal rows.
 
     `auc` and `average_precision` judge the ranking; `precision`, `recall` and `false_alarm_rate`
-    the threshold. Unlabelled rows are left out. Where no row is labelled normal they stand in for
-    the normal rows, and `compared_with` says so: anomalies hidden among them count as normal then,
-    so that the true figures are likely better.
+    judge the threshold. Unlabelled rows are left out. If no row is labelled normal, they stand in
+    for the normal rows, and `compared_with` says so; anomalies hidden among them then count as
+    normal, so the true figures are probably better.
     """
 
     n_normal: int
@@ -94,7 +92,7 @@ def evaluate(
 def evaluate_kinds(
     scores: Floats, labels: Labels, threshold: float, in_training: Mapping[str, int] | None = None
 ) -> tuple[KindEvaluation, ...]:
-    """Compare each kind of anomalies with all normal rows; nothing where there are none of either.
+    """Compare each kind of anomaly with all normal rows; return nothing without kinds or normals.
 
     AUC = mean over the rows of the kind of P(normal < score) + P(normal = score) / 2.
     """

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fewlier.arrays import Floats, Ints
-from fewlier.decision.calibration import false_alarm_interval
+from fewlier.decision.threshold import false_alarm_interval
 from fewlier.report.facts import Facts
 from fewlier.table.labels import ANOMALY, NORMAL
 
