@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 AUDIT = Path(__file__).parents[1] / "tools" / "audit.py"
 
 

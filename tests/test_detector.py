@@ -86,6 +86,7 @@ def detector_of_gaps(request):
 # Tables of any library
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "convert",
     [
@@ -226,6 +227,7 @@ def test_a_row_without_any_cell_is_no_more_normal_than_the_median_row(detector):
     assert detector.anomaly_score(NOTHING) >= np.median(detector.anomaly_score(patients()))
 
 
+@pytest.mark.slow
 def test_nor_is_it_where_cells_were_missing_in_training(detector_of_gaps):
     scores = detector_of_gaps.anomaly_score(with_missing_cells(patients()))
     assert detector_of_gaps.anomaly_score(NOTHING) >= np.median(scores)
@@ -302,6 +304,7 @@ def test_two_columns_of_one_name_are_an_error():
         small().fit(table, LABELS)
 
 
+@pytest.mark.slow
 def test_an_id_is_left_out_with_a_warning_and_accepted_later(tmp_path):
     table = patients()
     table.insert(1, "id", [f"patient {i}" for i in range(N)])
@@ -338,6 +341,7 @@ def test_a_column_to_ignore_is_not_looked_at():
     assert len(detector.anomaly_score(table.head(3))) == 3
 
 
+@pytest.mark.slow
 def test_two_thousand_columns_fit():
     table = np.random.default_rng(0).normal(size=(60, 2000))
     fitted = small(hidden=(4,), max_epochs=3).fit(table, np.repeat([0, 1], [56, 4]))
@@ -556,6 +560,7 @@ def test_the_notes_say_when_labels_are_among_the_validation_rows_only():
     assert note.startswith("No labelled anomaly is left to train on")
 
 
+@pytest.mark.slow
 def test_labels_make_their_like_stand_out():
     table, fresh = patients(), patients(seed=1, n_anomalies=50)
     blind, one, six = (small(max_epochs=20).fit(table, y) for y in (None, ROW_0, LABELS))
@@ -581,6 +586,7 @@ def hidden_cluster_scores(y=None, **changes):
     return detector.fit(X, y), detector.anomaly_score(with_a_hidden_cluster(seed=1)[0])
 
 
+@pytest.mark.slow
 def test_a_cluster_of_hidden_anomalies_is_found_and_learned_where_taken_for_normal():
     is_hidden = with_a_hidden_cluster()[1]
     robust, scores = hidden_cluster_scores()
@@ -593,11 +599,13 @@ def test_a_cluster_of_hidden_anomalies_is_found_and_learned_where_taken_for_norm
     assert 15 < int(n_left_out) < 45
 
 
+@pytest.mark.slow
 def test_without_y_rows_are_protected_as_unlabelled_ones_are():
     y = np.full(300, np.nan)
     np.testing.assert_array_equal(hidden_cluster_scores()[1], hidden_cluster_scores(y)[1])
 
 
+@pytest.mark.slow
 def test_labelled_normals_train_the_same_whatever_unlabelled_rows_would():
     scores = [
         small(max_epochs=3, unlabelled=unlabelled).fit(patients(), LABELS).anomaly_score(patients())
@@ -606,6 +614,7 @@ def test_labelled_normals_train_the_same_whatever_unlabelled_rows_would():
     np.testing.assert_array_equal(*scores)
 
 
+@pytest.mark.slow
 def test_the_guarantee_says_when_hidden_anomalies_may_be_behind_it():
     table, y = patients(), LABELS.astype(float)
     told = [small(max_epochs=1).fit(table, y)]
@@ -617,6 +626,7 @@ def test_the_guarantee_says_when_hidden_anomalies_may_be_behind_it():
     assert ["alarms rarer" in text for text in texts] == [False, True, False, False]
 
 
+@pytest.mark.slow
 def test_unlabelled_rows_train_as_normal_rows_whichever_way_they_are_written():
     table = patients()
     scores = []
@@ -686,6 +696,7 @@ def test_validation_rows_must_include_a_normal_one():
 # Training
 
 
+@pytest.mark.slow
 def test_a_diverging_member_is_dropped_and_reported():
     table = patients()
     # Beyond float32's largest number, lambda is infinite.
@@ -712,6 +723,7 @@ def test_progress_is_told_at_the_start_and_after_each_epoch():
     assert news == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
 
+@pytest.mark.slow
 def test_patience_ends_training_early():
     table = patients()
     patient = small(max_epochs=20, patience=None, learning_rate=0.1).fit(table, LABELS)
@@ -724,6 +736,7 @@ def test_patience_ends_training_early():
 # Randomness
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_the_same_seed_gives_the_same_scores_and_another_seed_others(selection):
     table = with_missing_cells(patients())
@@ -738,6 +751,7 @@ def test_the_same_seed_gives_the_same_scores_and_another_seed_others(selection):
     assert not np.array_equal(first.anomaly_score(table), other.anomaly_score(table))
 
 
+@pytest.mark.slow
 def test_fitting_again_gives_the_same_scores():
     table = patients()
     fitted = small(max_epochs=3).fit(table, LABELS)

@@ -101,6 +101,7 @@ def test_a_name_nearly_right_is_guessed(opened):
         fit_file(small(columns={"amuont": "ignore"}), opened(text()), FRAUD)
 
 
+@pytest.mark.slow
 def test_a_file_and_a_frame_give_the_same_detector(opened):
     tiny = {"hidden": (4,), "max_epochs": 1, "false_alarm_rate": 0.5}
     seen = []
@@ -180,6 +181,7 @@ def test_an_evaluation_leaves_unlabelled_rows_out(opened, detector):
     )
 
 
+@pytest.mark.slow
 def test_a_detector_takes_labels_that_were_read_and_keeps_their_kinds():
     tiny = {"hidden": (4,), "max_epochs": 1, "false_alarm_rate": 0.5}
     words = ROWS["fraud"].map({1: "theft", 0: "fine"})

@@ -10,6 +10,8 @@ from typer.main import get_command
 
 from fewlier.cli.app import app
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "GUIDE.md"
 TOOL = ROOT / "tools" / "guide.py"
@@ -31,7 +33,6 @@ def document(tmp_path):
     return write
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", [GUIDE, ROOT / "README.md"], ids=lambda path: path.name)
 def test_a_document_shows_what_its_commands_print(path):
     done = run(path, "--check")

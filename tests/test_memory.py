@@ -144,6 +144,7 @@ def test_the_same_fit_keeps_the_same_rows_and_another_seed_others():
 # What new rows do
 
 
+@pytest.mark.slow
 @given(
     old=st.lists(LABELS, min_size=8, max_size=40),
     new=st.lists(LABELS, max_size=12),

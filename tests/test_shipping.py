@@ -12,6 +12,8 @@ from zipfile import ZipFile
 import pytest
 from factories import payments
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PAGE = ("page.html", "page.css", "page.js", "page.mplstyle")
 
@@ -104,7 +106,6 @@ def test_the_benchmark_is_a_wheel_of_its_own(unpacked, tmp_path):
     assert "fewlier-bench = fewlier_bench.cli:run" in commands
 
 
-@pytest.mark.slow
 def test_the_wheel_works_where_it_is_installed(wheel, tmp_path):
     run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"

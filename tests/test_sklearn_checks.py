@@ -13,7 +13,10 @@ EXPECTED_FAILURES = {
 }
 
 # The checks fit on a dozen rows, too few for any false-alarm rate.
-pytestmark = pytest.mark.filterwarnings("ignore::fewlier.errors.FewlierWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::fewlier.errors.FewlierWarning"),
+]
 
 SMALL = AnomalyDetector(
     density=Made(hidden=(20,), n_orderings=2),

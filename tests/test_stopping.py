@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 START = "import os, sys, threading, time\nfrom fewlier import stopping\n"
 KILL = "os.kill(os.getpid(), signal.SIGTERM)\n"
 LONG = 60.0

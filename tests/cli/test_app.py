@@ -17,6 +17,7 @@ COMMANDS = typer.main.get_command(app).commands
 EXAMPLES = {name: command.epilog for name, command in COMMANDS.items()}
 
 
+@pytest.mark.slow
 def test_help_lists_the_commands():
     done = run("--help")
     assert done.returncode == 0
@@ -48,6 +49,7 @@ assert "torch" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_help_and_wrong_paths_are_shown_without_importing_torch():
     helps = [[], *([name] for name in COMMANDS)]
     wrong = [

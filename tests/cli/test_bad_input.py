@@ -85,6 +85,7 @@ TABLES = {  # content, and what commands say of it
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "message"), TABLES.values(), ids=TABLES)
 def test_a_bad_table_is_refused(content, message, model, refused, tmp_path):
     (tmp_path / "new.data").write_bytes(content)

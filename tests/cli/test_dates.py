@@ -44,6 +44,7 @@ def order_at(when):
     return pd.DataFrame({"when": [when], "amount": [50.0]})
 
 
+@pytest.mark.slow
 def test_an_unusual_time_is_odd_and_the_reason_says_why(detector):
     usual, night = order_at("04/03/2026 13:12"), order_at("04/03/2026 03:12")
     assert detector.anomaly_score(night) > detector.threshold_ > detector.anomaly_score(usual)
@@ -150,6 +151,7 @@ def model(files):
     return files / "model.fewlier"
 
 
+@pytest.mark.slow
 def test_score_keeps_dates_as_written_and_names_those_in_another_form(fewlier, files, model):
     done = fewlier("score", files / "new.csv", "-m", model)
     assert done.code == 0
@@ -170,6 +172,7 @@ def test_parquet_gets_timestamps_that_score_alike(fewlier, files, model, tmp_pat
     np.testing.assert_array_equal(again, scored["anomaly_score"].to_numpy())
 
 
+@pytest.mark.slow
 def test_explain_inspect_and_report_show_dates(fewlier, files, model, tmp_path):
     done = fewlier("explain", files / "new.csv", "-m", model, "--top", "2", "--json")
     assert "1 in when (first '2026-03-04' in row 31)" in done.err

@@ -106,6 +106,7 @@ def test_explain_takes_rows_by_what_a_column_says(cell, column, value, name, exp
     assert found
 
 
+@pytest.mark.slow
 def test_explain_takes_the_oddest_of_chosen_rows(explained, monkeypatch):
     monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)  # many batches
     rome = explained("--id", "city=Rome")

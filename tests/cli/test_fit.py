@@ -41,6 +41,7 @@ def kinds(detector):
     return {column.name: str(column.kind) for column in detector.model_.encoder.schema.columns}
 
 
+@pytest.mark.slow
 def test_fit_writes_a_model_that_loads_and_prints_its_summary(tmp_path):
     (tmp_path / "train.csv").write_bytes(csv())
     path = tmp_path / "new.fewlier"
@@ -111,6 +112,7 @@ def test_a_single_column_with_empty_lines_is_a_table(fitted):
     assert list(kinds(detector)) == ["size"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "keep_rows"), [((), True), (("--keep-rows",), True), (("--no-keep-rows",), False)]
 )
@@ -123,6 +125,7 @@ def test_a_model_keeps_rows_unless_told_not_to(options, keep_rows, fitted, fewli
     assert facts["parameters"]["keep_rows"] is keep_rows
 
 
+@pytest.mark.slow
 def test_a_validation_table_chooses_instead_of_training_rows(fitted, tmp_path):
     (tmp_path / "validation.csv").write_bytes(csv(payments(60, seed=9).drop(columns="id")))
     _, detector = fitted(csv(), "--validation", tmp_path / "validation.csv")

@@ -108,6 +108,7 @@ def test_other_names_are_not_quoted():
     assert str(Reason("a=b - c", None, 1.0)) == "a=b - c is missing: +1.0"
 
 
+@pytest.mark.slow
 def test_a_page_shows_names_as_text(fewlier, hostile, tmp_path):
     page = tmp_path / "page.html"
     name = b"rows\xff\x1b<b>.csv".decode(errors="surrogateescape")
@@ -148,6 +149,7 @@ SHELL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SHELL)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's full device")
 def test_streams_that_fail_end_in_a_sentence_or_none(case, tmp_path):
@@ -161,6 +163,7 @@ def test_streams_that_fail_end_in_a_sentence_or_none(case, tmp_path):
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_explain_prints_to_a_terminal_without_unicode(hostile):
     done = subprocess.run(
         [COMMAND, "explain", hostile / "rows.csv", "-m", hostile / "model.fewlier", "--top", "1"],
@@ -207,6 +210,7 @@ def test_parquet_with_text_that_is_not_utf8_is_refused(
     assert list(tmp_path.iterdir()) == [bad_text]
 
 
+@pytest.mark.slow
 def test_parquet_with_views_of_text_is_read_as_text(hostile, fewlier, tmp_path):
     rows = pa.Table.from_pandas(pd.read_csv(hostile / "rows.csv"), preserve_index=False)
     for name, texts in (("[cell]", rows["[cell]"].to_pylist()), ("note", ["viewed"] * len(rows))):

@@ -65,6 +65,7 @@ def test_inspect_tells_that_no_row_is_kept(fewlier, tmp_path):
     assert "memory 0 rows kept" in plain(fewlier("inspect", path).out.decode())
 
 
+@pytest.mark.slow
 def test_inspect_needs_no_torch(model):
     code = (
         "import sys; sys.argv = ['fewlier', 'inspect', sys.argv[1]]\n"

@@ -57,6 +57,7 @@ def test_fit_takes_a_column_of_anomalies_and_gaps(content, options, fitted):
     assert "fewlier: warning" not in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "options"), [GAPS["1 and empty cells"], GAPS["a word and empty cells"]]
 )
@@ -89,6 +90,7 @@ def test_a_validation_table_may_have_anomalies_and_gaps(fitted, tmp_path):
     assert summary.criterion == "smooth_auc"
 
 
+@pytest.mark.slow
 def test_a_report_takes_a_column_of_anomalies_and_gaps(model, fewlier, tmp_path):
     page = tmp_path / "report.html"
     content = GAPS["1 and empty cells"][0]
@@ -119,6 +121,7 @@ def test_a_column_without_a_label_fits_without_labels_and_says_so(options, fitte
     assert note in summary.notes
 
 
+@pytest.mark.slow
 def test_every_anomaly_that_is_named_counts_whatever_its_case(fitted):
     done, summary = fitted(csv(KINDS), "--anomaly", "THEFT", "--anomaly", " forgery")
     assert n_rows(summary) == (112, 8, 30)
@@ -137,6 +140,7 @@ def test_values_that_train_as_normal_are_listed_and_stay_in_the_model(fitted):
     assert note in summary.notes
 
 
+@pytest.mark.slow
 def test_normal_alone_makes_kinds_of_the_rest(fitted, fewlier, tmp_path):
     done, summary = fitted(csv(KINDS), "--normal", "fine", "--json")
     assert n_rows(summary) == (112, 8, 30)
@@ -151,6 +155,7 @@ def test_with_both_options_the_rest_is_unlabelled(fitted):
     assert "leave their rows unlabelled, in label column 'fraud': 'Forgery' 2." in done.err
 
 
+@pytest.mark.slow
 def test_a_near_miss_is_a_warning_and_stays_in_the_model(fitted):
     labels = KINDS.copy()
     labels[KINDS[KINDS == "theft"].index[0]] = "teft"
@@ -183,6 +188,7 @@ def by_kind(fitted, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_an_evaluation_compares_each_kind_with_all_normals(by_kind, fewlier):
     arguments = ["evaluate", "-", "-m", by_kind, "--label", "fraud", "--normal", "fine"]
     done = fewlier(*arguments, "--json", stdin=csv(KINDS))
@@ -212,6 +218,7 @@ def test_a_model_that_knows_no_kinds_says_nothing_of_those_in_training(model, fe
     assert [line["n_in_training"] for line in found["by_kind"]] == [None, None]
 
 
+@pytest.mark.slow
 def test_an_update_adds_to_the_kinds(by_kind, fewlier):
     arguments = ["update", by_kind, "-", "--label", "fraud", "--normal", "FINE"]
     done = fewlier(*arguments, stdin=csv(KINDS.replace("theft", "Theft")))
@@ -220,6 +227,7 @@ def test_an_update_adds_to_the_kinds(by_kind, fewlier):
     assert kinds == {"theft": 6, "Forgery": 2}  # rows that were labelled already count once
 
 
+@pytest.mark.slow
 def test_explain_shows_the_kinds_of_rows(by_kind, fewlier):
     arguments = ["explain", "-", "-m", by_kind, "--top", 150]
     label = ["--label", "fraud", "--normal", "fine"]
@@ -235,6 +243,7 @@ def test_explain_shows_the_kinds_of_rows(by_kind, fewlier):
     assert "label" not in json.loads(fewlier(*arguments, "--json", stdin=csv(KINDS)).out)["rows"][0]
 
 
+@pytest.mark.slow
 def test_explain_compares_each_kind_unless_rows_were_chosen(by_kind, fewlier):
     arguments = ["-", "-m", by_kind, "--label", "fraud", "--normal", "fine"]
     judged = fewlier("evaluate", *arguments, "--json", stdin=csv(KINDS))
@@ -257,6 +266,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_a_later_table_may_lack_values_that_are_named(arguments, by_kind, fewlier, tmp_path):
     paths = {"MODEL": by_kind, "PAGE": tmp_path / "report.html"}
@@ -273,6 +283,7 @@ def test_a_later_table_may_lack_values_that_are_named(arguments, by_kind, fewlie
     assert "warning: standard input: Label 'forgd' (2 rows) is close to 'forged'" in done.err
 
 
+@pytest.mark.slow
 def test_a_report_has_a_table_by_kind(by_kind, fewlier, tmp_path):
     page = tmp_path / "report.html"
     arguments = ["report", "-", "-m", by_kind, "--label", "fraud", "--normal", "fine", "-o", page]

@@ -6,6 +6,8 @@ import sys
 import pytest
 from processes import run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("arguments", [["--version"], ["score"], ["--help"], ["fit", "no.csv"]])
 def test_the_package_runs_as_the_command_does(arguments, tmp_path):

@@ -18,6 +18,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_report_is_written_and_told(table, model, fewlier, tmp_path):
     page = tmp_path / "report.html"
     done = fewlier("report", table, "-m", model, "--label", "fraud", "-o", page)
@@ -33,6 +34,7 @@ def test_a_report_is_written_and_told(table, model, fewlier, tmp_path):
     assert str(tmp_path) not in html
 
 
+@pytest.mark.slow
 def test_json_names_the_report(table, model, fewlier, tmp_path):
     done = fewlier(
         "report", "-", "-m", model, "-o", tmp_path / "a.html", "--json", stdin=table.read_bytes()

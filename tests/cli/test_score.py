@@ -122,6 +122,7 @@ def test_cells_columns_and_order_pass_through_as_they_are(sep, model, fewlier):
     assert "note: not columns of the model, passed through: id, note." in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
 def test_cells_that_cannot_be_read_are_missing_and_named(
     name, model, fewlier, monkeypatch, tmp_path
@@ -140,6 +141,7 @@ def test_cells_that_cannot_be_read_are_missing_and_named(
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_output_is_the_same_on_standard_output_and_in_files(table, model, fewlier, tmp_path):
     shown = fewlier("score", table, "-m", model, "-o", "-").out
     for name, unpack in {"a.csv": bytes, "a.txt": bytes, "a.csv.gz": gzip.decompress}.items():
@@ -169,6 +171,7 @@ def test_the_output_opens_elsewhere_with_its_types(name, table, model, fewlier, 
     assert [types[c] for c in ADDED] == ["DOUBLE", "BOOLEAN", "DOUBLE", "VARCHAR"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
 def test_scores_do_not_depend_on_batches(name, model, fewlier, tmp_path, monkeypatch):
     (tmp_path / name).write_bytes(parquet() if name.endswith("parquet") else text().encode())
@@ -202,6 +205,7 @@ def test_score_says_in_json_what_it_did(table, model, fewlier, tmp_path):
     assert done.err.endswith("fewlier: note: not columns of the model, passed through: id, fraud.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["file", "pipe", "parquet"])
 def test_a_false_discovery_rate_is_that_of_the_whole_file(
     source, table, model, fewlier, tmp_path, monkeypatch

@@ -17,6 +17,7 @@ def csv(rows):
 MORE = payments(30, seed=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [None, "other.fewlier"])
 @pytest.mark.parametrize("is_piped", [False, True])
 def test_update_writes_the_model_that_the_library_would(
@@ -42,6 +43,7 @@ def test_update_writes_the_model_that_the_library_would(
     )
 
 
+@pytest.mark.slow
 def test_update_says_in_json_what_it_did_and_counts_rows_given_again_once(model, fewlier):
     for known in ("200 remembered ones. 1 row was", "229 remembered ones. 30 rows were"):
         done = fewlier("update", model, "-", "--label", "fraud", "--json", stdin=csv(MORE))
@@ -54,6 +56,7 @@ def test_update_says_in_json_what_it_did_and_counts_rows_given_again_once(model,
         assert facts["notes"][-1].endswith(f"beside {known} known already.")
 
 
+@pytest.mark.slow
 def test_update_reads_text_labels_and_columns_in_any_order(model, fewlier):
     rows = MORE.assign(fraud=MORE["fraud"].map({1: "bad", 0: "fine"}), more="text")
     rows = rows[rows.columns[::-1]]

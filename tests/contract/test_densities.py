@@ -114,6 +114,7 @@ def total(terms, weights):
     return sum((part * torch.rand(part.shape, generator=weights)).sum() for part in terms)
 
 
+@pytest.mark.slow
 @each_density
 def test_gradients_reach_every_parameter_that_plays_a_part(name):
     density, rows = build(name, mixed_frame(), n_passes=30)
@@ -128,6 +129,7 @@ def test_gradients_reach_every_parameter_that_plays_a_part(name):
         torch.testing.assert_close(terms.presence, expected.presence)
 
 
+@pytest.mark.slow
 def test_gradients_reach_all_of_made():
     for key, gradient in gradients(*build("made", mixed_frame(), n_passes=30)).items():
         assert (gradient > 0).all(), key

@@ -14,6 +14,8 @@ from fewlier import AnomalyDetector, UserError
 from fewlier.density import DENSITIES
 from fewlier.score.model import CHUNK
 
+pytestmark = pytest.mark.slow
+
 N, N_ANOMALIES = 300, 6
 LABELS = np.arange(N) < N_ANOMALIES
 

@@ -8,6 +8,8 @@ from factories import small
 from fewlier import AnomalyDetector, UserError
 from fewlier.errors import FewlierWarning
 
+pytestmark = pytest.mark.slow
+
 
 def correlated(n, rng, odd=0):
     """Return two numbers that follow each other and a count; odd rows break how they do."""

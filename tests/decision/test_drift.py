@@ -50,6 +50,7 @@ def counted(n_old, n_new, rng):
     return compare(schema.names, (old, reference.counts), (new, cells), reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_old", "n_new"), [(150, 60), (600, 2000)])
 def test_rows_like_the_training_normals_raise_no_more_alarms_than_the_level(n_old, n_new):
     rng, n = np.random.default_rng(0), 150
@@ -90,6 +91,7 @@ def test_a_column_that_has_changed_is_named(detector, column, what, values):
     assert f" of {column} (" in str(drift)
 
 
+@pytest.mark.slow
 def test_rows_that_are_odd_without_any_odd_column_show_in_the_scores():
     rng = np.random.default_rng(0)
     x = rng.normal(size=1000)
@@ -101,6 +103,7 @@ def test_rows_that_are_odd_without_any_odd_column_show_in_the_scores():
     assert "training normals: scores (" in str(drift)
 
 
+@pytest.mark.slow
 def test_a_certain_change_that_is_small_is_no_drift(detector):
     drift = detector.drift(shop(60_000, seed=3).assign(weight=lambda t: t["weight"] + 1))
     weight = drift.changes[1]
@@ -157,6 +160,7 @@ def test_a_drift_reads_as_json():
     assert found["changes"][0]["distance"] == 0.5
 
 
+@pytest.mark.slow
 def test_the_reference_travels_in_the_file_and_through_updates(detector, tmp_path):
     path = tmp_path / "m.fewlier"
     table = shop(300, seed=5).assign(weight=lambda t: t["weight"] + 8)

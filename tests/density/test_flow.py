@@ -149,6 +149,7 @@ def test_other_columns_depend_on_all_real_ones_and_real_ones_on_no_other():
     assert torch.equal(other[:3], before[:3])
 
 
+@pytest.mark.slow
 def test_repeated_values_do_not_reach_any_likelihood():
     table = np.random.default_rng(0).integers(0, 30, (300, 2)).astype(float)
     settings = {"density": "flow", "selection": "best", "columns": "real", "hidden": (32,)}

@@ -17,6 +17,8 @@ from fewlier.density import DENSITIES
 from fewlier.density.conditionals import CONDITIONALS
 from fewlier.density.conditionals.poisson import Poisson
 
+pytestmark = pytest.mark.slow
+
 NAME = "negative_binomial"
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(

@@ -12,6 +12,8 @@ from sklearn.model_selection import GridSearchCV
 from fewlier import AnomalyDetector, FormatError, cli
 from fewlier.density import DENSITIES
 
+pytestmark = pytest.mark.slow
+
 LABELS = np.repeat([1, 0], [6, 114])
 
 

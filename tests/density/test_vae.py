@@ -87,6 +87,7 @@ def test_many_importance_samples_come_close_to_the_integral_over_codes(latent):
     torch.testing.assert_close(found, expected, atol=0.05, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latent", [1, 2])
 def test_the_bound_is_a_bound_and_gets_tighter_with_more_samples(latent):
     rows, encoder = rows_and_encoder(8)
@@ -100,6 +101,7 @@ def test_the_bound_is_a_bound_and_gets_tighter_with_more_samples(latent):
     assert gaps[0] > gaps[1] > gaps[2] > gaps[3] > -0.01
 
 
+@pytest.mark.slow
 def test_the_mean_over_passes_of_the_logs_is_the_evidence_bound():
     rows, encoder = rows_and_encoder(10)
     density = vae(encoder, 1000, 3)
@@ -112,6 +114,7 @@ def test_the_mean_over_passes_of_the_logs_is_the_evidence_bound():
     assert ((rests.mean(0) + divergence).abs() < 5 * spread + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_more_samples_tighten_the_score_of_a_fitted_model():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(400, 2)) @ rng.normal(size=(2, 6))

@@ -23,6 +23,7 @@ def loads_or_is_refused(path):
     return None
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=50)
 def test_flipped_bytes_are_refused_or_change_no_score(detector, saved, folder, data):
@@ -51,6 +52,7 @@ def test_truncated_files_are_refused(saved, folder, share, rest):
     assert loads_or_is_refused(path) is None
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=50)
 def test_changed_parts_with_right_checksums_raise_nothing_but_format_errors(saved, folder, data):
@@ -66,6 +68,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
 JSON = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(st.text(), SCALARS, max_size=2)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=50)
 def test_any_other_value_in_the_manifest_raises_nothing_but_a_format_error(saved, folder, data):

@@ -22,6 +22,7 @@ from fewlier.modelfile.probes import extreme_rows
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["average", "best"])
 def test_everything_survives_a_round_trip_bit_for_bit(selection, tmp_path):
     detector = fitted(selection=selection, hidden=(8, 5))
@@ -77,6 +78,7 @@ def test_parameters_of_any_number_type_and_tables_without_names_survive(tmp_path
     assert not hasattr(loaded, "feature_names_in_")
 
 
+@pytest.mark.slow
 def test_one_column_and_a_column_missing_everywhere_survive(tmp_path):
     for X in (visits()[["city"]], visits()[["age"]].assign(empty=np.nan)):
         detector = fitted(X, false_alarm_rate=0.5)  # few rows are distinct
@@ -135,6 +137,7 @@ def test_a_file_without_a_memory_is_smaller_by_its_rows_and_scores_the_same(
     np.testing.assert_array_equal(loaded.anomaly_score(visits()), detector.anomaly_score(visits()))
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_very_wide_table_loads(monkeypatch, tmp_path):
     monkeypatch.setattr("fewlier.memory.MAX_BYTES", 1)  # a row for each role and fold
     loaded = AnomalyDetector.load(saved_as(fitted(), tmp_path))

@@ -199,6 +199,7 @@ def covered(seeds, n_normal, n_anomaly, shift=1.5):
     return np.mean(hits, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_normal", "n_anomaly"), [(300, 60), (100, 8)])
 def test_the_band_covers_the_true_curve_as_often_as_it_says(n_normal, n_anomaly):
     shares = covered(range(120), n_normal, n_anomaly)
@@ -280,6 +281,7 @@ def conformal(n_held_back, n_rows, rng):
     return (1 + above) / (n_held_back + 1)
 
 
+@pytest.mark.slow
 def test_tests_of_p_values_are_right_over_fits_and_their_intervals_hold_95_percent():
     rng = np.random.default_rng(0)
     displays = [

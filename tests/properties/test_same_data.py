@@ -57,6 +57,7 @@ def read(data):
     return schema, {name: found.tolist() for name, found in matched.cells.items()}, matched.unread
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=60)
 def test_texts_are_read_alike(data, tmp_path_factory):

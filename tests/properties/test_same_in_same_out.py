@@ -13,6 +13,8 @@ from fewlier.density.networks import TILE
 from fewlier.score import model as scoring
 from fewlier.score.model import CHUNK
 
+pytestmark = pytest.mark.slow
+
 N = 3 * CHUNK["cpu"] + 17
 ODD = [1e300, -1e300, -1.0, 0.5]  # far away, and outside of some domains
 

@@ -56,6 +56,7 @@ def odd_rows():
     return pd.concat([leaves(300, seed=1), odd], ignore_index=True)
 
 
+@pytest.mark.slow
 def test_an_explanation_is_printed_in_a_line(detector):
     printed = repr(detector.explain(odd_rows()))
     n, d = len(odd_rows()), len(odd_rows().columns)
@@ -94,6 +95,7 @@ def test_contributions_of_fresh_normals_are_centred(detector):
     assert (np.abs(contributions.mean(0)) < 0.5 * contributions.std(0)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "value"),
     [
@@ -161,6 +163,7 @@ def test_to_arrow_has_a_line_per_row_and_column_and_reads_back(detector, read):
     np.testing.assert_allclose(total, explanation.score, rtol=1e-12, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_value_that_follows_another_is_expected_from_it():
     table = leaves(500, seed=5, gaps=0)[["length", "width"]]
     quick = {"n_orderings": 6, "max_epochs": 60, "learning_rate": 0.01, "lambdas": (0,)}

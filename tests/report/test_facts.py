@@ -37,6 +37,7 @@ def small_batches(monkeypatch):
     monkeypatch.setattr(reading, "_BLOCK_BYTES", 700)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_batches")
 def test_many_batches_give_what_one_does(detector, table, facts):
     found, shares = gathered(detector, table)
@@ -47,6 +48,7 @@ def test_many_batches_give_what_one_does(detector, table, facts):
     assert [row.row for row in found.rows] == [row.row for row in facts.rows]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_batches")
 def test_rows_are_the_highest_scored_with_their_own_reasons(detector, table):
     found, _ = gathered(detector, table)

@@ -16,6 +16,8 @@ from fewlier.report import render
 from fewlier.report.page import _short
 from fewlier.report.thresholds import tabulate_thresholds
 
+pytestmark = pytest.mark.slow
+
 DESKTOP, PHONE = (1200, 900), (390, 844)
 NEEDED = "needs Chromium and its driver (Debian: apt install chromium chromium-driver)"
 

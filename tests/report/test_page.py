@@ -19,6 +19,8 @@ from fewlier import UserError
 from fewlier.report import page, render, write_report
 from fewlier.report.figures import draw, locate_x_axis, make_displays
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 

@@ -51,6 +51,7 @@ def scores_with(detector, usual, column, values):
     return detector.anomaly_score(altered)
 
 
+@pytest.mark.slow
 def test_another_number_costs_what_another_text_does(detector, usual):
     (text,) = scores_with(detector, usual, "word", ["other"])
     numbers = scores_with(detector, usual, "roots", [1e-9, 1.0, 145.0, -1e300, 1e300])
@@ -115,6 +116,7 @@ def test_one_kind_for_all_columns_leaves_constants_alone():
     assert scores[0] + 1 < scores[1] == scores[2] < 30
 
 
+@pytest.mark.slow
 def test_values_of_labelled_anomalies_alone_stay_bounded():
     """Twelve values, each of one labelled anomaly, are no reason to measure a constant column."""
     table = rows().assign(roots=np.r_[np.zeros(N - 12), np.linspace(0.3, 99, 12)])

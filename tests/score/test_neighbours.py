@@ -333,6 +333,7 @@ def test_copies_of_a_row_are_left_out_with_it():
     assert fresh.sum() < 0.01 * beside_copies.sum()
 
 
+@pytest.mark.slow
 @given(st.permutations(range(40)), st.integers(1, 40))
 @settings(max_examples=20)
 def test_a_row_scores_the_same_in_any_company(detector, order, n):
@@ -436,6 +437,7 @@ def test_members_take_their_own_passes_and_a_row_as_many_in_all():
     assert fitted.model_.passes_per_row == 2 * len(fitted.model_.members)
 
 
+@pytest.mark.slow
 def test_rows_that_every_fold_holds_back_are_no_neighbours():
     n = 4200
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 2)), columns=["a", "b"])
@@ -464,6 +466,7 @@ def test_training_rows_are_scored_without_themselves(detector):
     assert unseen.max() < seen[:N_ODD].max()
 
 
+@pytest.mark.slow
 def test_unlabelled_rows_that_are_distrusted_are_no_neighbours():
     table = shops(gaps=0, n_odd=0)
     table.loc[:9, "size"] = 60.0 + np.arange(10) / 100
@@ -475,6 +478,7 @@ def test_unlabelled_rows_that_are_distrusted_are_no_neighbours():
     assert len(robust.model_.neighbours.normals.rows) > 0.9 * (N - 10)
 
 
+@pytest.mark.slow
 def test_an_update_compares_with_the_rows_at_hand(detector, tmp_path):
     detector.save(tmp_path / "m.fewlier")
     updated = type(detector).load(tmp_path / "m.fewlier")
@@ -485,6 +489,7 @@ def test_an_update_compares_with_the_rows_at_hand(detector, tmp_path):
     assert (len(near.normals.rows), len(near.anomalies.rows)) == (n_normals, 2 * N_ODD)
 
 
+@pytest.mark.slow
 def test_rows_of_the_fit_are_scored_without_themselves_after_an_update_too():
     live = small(max_epochs=1).fit(shops(), np.arange(N) < N_ODD)
     before = live.decision_scores_
@@ -511,6 +516,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_labels", [0, 1, 2, N_ODD])
 @pytest.mark.parametrize("change", STRANGE.values(), ids=STRANGE)
 @pytest.mark.filterwarnings("ignore:A false-alarm rate:fewlier.FewlierWarning")
@@ -528,6 +534,7 @@ def test_tables_of_any_shape_are_fitted_saved_and_explained(change, n_labels, tm
     np.testing.assert_array_equal(loaded.anomaly_score(table), scores)
 
 
+@pytest.mark.slow
 def test_a_member_that_knows_normals_has_a_share_and_says_what_was_expected():
     fitted = small(lambdas=(0, 1e4), max_epochs=20).fit(shops(gaps=0), np.arange(N) < N_ODD)
     model = fitted.model_

@@ -12,6 +12,8 @@ from factories import FEATURES, payments, small
 from fewlier import AnomalyDetector
 from fewlier.density import DENSITIES
 
+pytestmark = pytest.mark.slow
+
 N_THREADS, N_ROUNDS = 8, 4
 ROWS = payments()
 X, Y = ROWS[FEATURES], ROWS["fraud"]

@@ -170,6 +170,7 @@ def test_a_last_node_that_splits_is_refused():
         tree.check(1)
 
 
+@pytest.mark.slow
 def test_a_detector_with_many_labels_learns_what_only_labels_tell():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(600, 5)), columns=list("abcde"))

@@ -340,6 +340,7 @@ def test_a_row_is_encoded_alike_in_any_company(rows, seed):
 cells = st.floats(allow_infinity=False) | st.integers(0, 5)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(cells, cells, st.none() | st.text(max_size=2)), min_size=1, max_size=12),
     st.tuples(cells, cells, st.none() | st.text(max_size=2)),

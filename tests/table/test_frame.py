@@ -262,6 +262,7 @@ def test_numeric_columns_are_contiguous():
     assert all(cells.flags.c_contiguous for cells in table.cells.values())
 
 
+@pytest.mark.slow
 def test_two_thousand_columns_are_read():
     table = Table.of(pd.DataFrame(np.zeros((3, 2000))))
     assert len(table.names) == 2000

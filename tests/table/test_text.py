@@ -32,6 +32,7 @@ def rows_of(path):
         return file.whole().rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", PACKED)
 @pytest.mark.parametrize("what", ENDLESS)
 def test_a_bomb_is_refused_before_it_is_read(what, codec, tmp_path, monkeypatch):
@@ -47,6 +48,7 @@ def test_a_bomb_of_full_size_is_refused(tmp_path):
         rows_of(tmp_path / "bomb")
 
 
+@pytest.mark.slow
 def test_a_bomb_behind_honest_rows_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_text, "_PEEK_BYTES", 2**16)
     honest = io.StringIO("a,b\n")

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import pytest
 import torch
 
 from fewlier.training.adam import Adam
@@ -15,6 +16,7 @@ def gradients(parameters, step):
         parameters[-1].grad = None
 
 
+@pytest.mark.slow
 def test_steps_are_those_of_torch_bit_for_bit_also_when_members_leave():
     start = [torch.randn(4, *shape) for shape in ((3, 5), (5,), (2,))]
     ours, theirs = ([p.clone().requires_grad_() for p in start] for _ in range(2))
@@ -39,6 +41,7 @@ def test_steps_are_those_of_torch_bit_for_bit_also_when_members_leave():
         assert all(torch.equal(p, q[kept]) for p, q in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.slow
 def test_a_fit_does_not_load_the_compiler():
     code = "import sys, numpy as np; from fewlier import AnomalyDetector, Made; "
     code += "X = np.random.default_rng(0).normal(size=(60, 2)); "

@@ -97,6 +97,7 @@ def test_a_table_of_copies_promises_what_its_distinct_rows_do(table, selection):
         assert getattr(often.calibration, name) == getattr(once.calibration, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [0, 6])
 @pytest.mark.parametrize("table", [numbers, counts, mixed])
 def test_fresh_normals_are_not_flagged_for_copies_of_others(table, labels):

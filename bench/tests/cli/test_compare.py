@@ -10,6 +10,8 @@ from fewlier_bench.cli.compare import RESULTS
 from fewlier_bench.methods.peers import PEERS, Peer
 from fewlier_bench.runs.results import Store
 
+pytestmark = pytest.mark.slow
+
 METHODS = "logistic regression,kNN distance,LOF"
 
 
@@ -33,7 +35,6 @@ def compare(bench, tables, tmp_path, monkeypatch):
     return lambda *rest: bench("compare", "--data", tables, "--workers", 1, *rest)
 
 
-@pytest.mark.slow
 def test_a_comparison_runs_on_processes_and_only_what_is_missing(tables, tmp_path):
     def compared():
         command = ("compare", "--data", tables, "--methods", METHODS, "--anomalies", "3")

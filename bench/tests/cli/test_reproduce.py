@@ -20,6 +20,8 @@ from fewlier_bench.reproduction.published import published_auc
 from fewlier_bench.runs import stacks
 from fewlier_bench.runs.results import Store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):

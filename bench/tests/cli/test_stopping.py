@@ -16,7 +16,10 @@ from fewlier_bench.runs.results import Store
 
 COMPARE = "compare --data data --methods fewlier,LOF --workers 2 --results rows"
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux when to send a signal")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="asks Linux when to send a signal"),
+]
 
 
 @pytest.fixture
@@ -29,7 +32,6 @@ def data(tmp_path):
     return tmp_path
 
 
-@pytest.mark.slow
 def test_a_comparison_may_be_stopped_at_any_moment(data):
     rng = random.Random("compare")
     for number in (signal.SIGINT, signal.SIGTERM) * 3:

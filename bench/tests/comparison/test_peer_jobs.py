@@ -24,6 +24,8 @@ from fewlier_bench.runs.execution import execute, rows_of
 from fewlier_bench.runs.results import Store
 from fewlier_bench.runs.stacks import SplitStack, given_rows
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "ACCURACY.md"
 RESULTS = ROOT / "results" / "comparison"

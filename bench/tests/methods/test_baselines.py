@@ -65,6 +65,7 @@ def test_scores_are_scikit_learns(name, value, estimator, method):
     assert np.array_equal(fitted.anomaly_score(TEST[0]), expected)
 
 
+@pytest.mark.slow
 @each_baseline
 def test_the_same_seed_gives_the_same_scores(name):
     assert np.array_equal(fit(name).anomaly_score(TEST[0]), fit(name).anomaly_score(TEST[0]))

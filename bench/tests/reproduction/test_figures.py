@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from made_up_results import lambda_results, paper_results, time_results
 
 from fewlier_bench.reproduction.figures import draw_growth, draw_lambdas, draw_times, save
@@ -8,6 +9,8 @@ from fewlier_bench.reproduction.illustrations import (
     score_example,
 )
 from fewlier_bench.reproduction.published import published_datasets
+
+pytestmark = pytest.mark.slow
 
 RESULTS, LAMBDAS, TIMES = paper_results(), lambda_results(), time_results()
 

@@ -30,7 +30,7 @@ from fewlier_bench.runs.execution import execute
 from fewlier_bench.runs.measuring import Source
 from fewlier_bench.runs.results import Cell, Store
 
-pytestmark = pytest.mark.usefixtures("data")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("data")]
 
 SMALL = replace(
     PAPER_PROTOCOL,

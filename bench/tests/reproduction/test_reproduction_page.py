@@ -14,6 +14,8 @@ from fewlier_bench.reproduction.remarks import (
 )
 from fewlier_bench.reproduction.reproduction_page import fill, write_page
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "REPRODUCTION.md"
 RESULTS = ROOT / "results" / "reproduction"

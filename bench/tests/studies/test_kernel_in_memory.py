@@ -9,6 +9,8 @@ from fewlier_bench.runs.measuring import Source
 from fewlier_bench.runs.results import Store
 from fewlier_bench.studies import kernel_in_memory
 
+pytestmark = pytest.mark.slow
+
 COMPUTED = ("seconds", "machine", "date")  # what a row says of its computation
 
 
