@@ -18,7 +18,7 @@ def table(tmp_path):
 
 def test_check_says_what_a_table_holds(table, fewlier):
     shown = fewlier("check", table, "--label", "fraud").out.decode()
-    assert "80 rows, 5 columns beside the label; 0 of the rows repeat an earlier one" in shown
+    assert "80 rows, 5 columns besides the label; 0 of the rows repeat an earlier one" in shown
     assert "an identifier: 80 different texts" in shown
     assert "always 1200.5" in shown
     assert "labels      fraud: '0' 60; '1' 4; empty 16" in shown

@@ -12,7 +12,7 @@ from processes import run
 
 from fewlier import AnomalyDetector, Flow, Made, UserError, Vae
 from fewlier.cli.fit import fit
-from fewlier.cli.options import read_density
+from fewlier.cli.inputs import read_density
 from fewlier.density import DENSITIES
 
 ROWS = payments(150)

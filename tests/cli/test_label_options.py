@@ -206,7 +206,7 @@ def test_an_evaluation_compares_each_kind_with_all_normals(by_kind, fewlier):
     assert json.loads(done.out)["by_kind"] == expected
     shown = plain(fewlier(*arguments, stdin=csv(KINDS)).out.decode())
     assert re.search(
-        r"by kind rows AUC recall theft 6 [01]\.\d+ [\d.]+% 6 labelled in training", shown
+        r"by kind rows AUC recall [─ ]+theft 6 [01]\.\d+ [\d.]+% 6 labelled in training", shown
     )
     assert re.search(r"Forgery 2 .* never labelled in training; few rows: a rough guess", shown)
 
@@ -252,7 +252,7 @@ def test_explain_compares_each_kind_unless_rows_were_chosen(by_kind, fewlier):
     assert found == json.loads(judged.out)["by_kind"]
     assert [line["kind"] for line in found] == ["theft", "Forgery"]
     shown = plain(fewlier("explain", *arguments, stdin=csv(KINDS)).out.decode())
-    assert re.search(r"by kind rows AUC recall theft 6 .* Forgery 2 ", shown)
+    assert re.search(r"by kind rows AUC recall [─ ]+theft 6 .* Forgery 2 ", shown)
     chosen = ["explain", *arguments, "--row", 3]
     assert "by_kind" not in json.loads(fewlier(*chosen, "--json", stdin=csv(KINDS)).out)
     assert b"by kind" not in fewlier(*chosen, stdin=csv(KINDS)).out

@@ -1,39 +1,32 @@
 """`fewlier check`: look at a table before anything is fitted."""
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from fewlier.cli import options
 from fewlier.cli.flags import with_declarations
-from fewlier.cli.options import (
-    Anomaly,
-    AsJson,
-    Data,
-    LabelOrNone,
-    Normal,
-    option,
-    read_columns,
-    read_label,
-)
-from fewlier.cli.screen import echo, echo_json, print_grid
-from fewlier.shown import shown
+from fewlier.cli.inputs import read_columns, read_label
+from fewlier.cli.options import option
+from fewlier.cli.screen import echo, echo_facts, echo_json, print_grid
 
 if TYPE_CHECKING:
     from fewlier.table.check import TableCheck
 
 MAX_SHOWN = 100  # columns; a table may have thousands
-PLACEHOLDER = "VALUE"  # of a label, which only the user knows
+PLACEHOLDER = "VALUE"  # for a label that only the user knows
 
 
 def check(  # noqa: PLR0913 - options of a command are its arguments
-    table: Data,
-    label: LabelOrNone = None,
-    anomaly: Anomaly = None,
-    normal: Normal = None,
+    table: options.Data,
+    label: options.LabelOrNone = None,
+    anomaly: options.Anomaly = None,
+    normal: options.Normal = None,
     column: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAME=KIND")] = None,
     ignore: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAMES")] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Say what a table holds, what `fit` would make of it, and with which options."""
     from fewlier.table.check import check_file
@@ -45,20 +38,18 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
         found = _in_flags(check_file(file, labels, kinds))
     values = [("--anomaly", value) for value in anomaly or []]
     values += [("--normal", value) for value in normal or []]
-    options = ["--label", label] if label else []
     if found.label and found.label.problem:
         values = [("--anomaly", PLACEHOLDER)]
-    options += [text for pair in values for text in pair]
-    given = {f"{name}={kind}": f"{name}={(columns or {})[name]}" for name, kind in kinds.items()}
-    options += [given.get(text, text) for text in found.options]
-    command = ["fewlier", "fit", str(table), *options]
+    declared = {f"{name}={kind}": f"{name}={(columns or {})[name]}" for name, kind in kinds.items()}
+    given = [text for pair in ([("--label", label)] if label else []) + values for text in pair]
+    given += [declared.get(text, text) for text in found.options]
     stem = "" if is_standard(table) else Path(table).name.split(".")[0]
-    command += ["-o", f"{stem or 'model'}.fewlier"]
+    output = ["-o", f"{stem or 'model'}.fewlier"]
+    command = shlex.join(["fewlier", "fit", str(table), *given, *output])
     if as_json:
-        line = None if found.is_hopeless else shlex.join(command)
-        echo_json(found.to_json() | {"command": line})
+        echo_json(found.to_json() | {"command": None if found.is_hopeless else command})
     else:
-        _print(found, file.name, shlex.join(command))
+        _print(found, file.name, command)
 
 
 def _in_flags(found: "TableCheck") -> "TableCheck":
@@ -82,10 +73,9 @@ def _kinds(columns: dict[str, str]) -> dict[str, str]:
 
 
 def _print(found: "TableCheck", name: str, command: str) -> None:
-    n_columns = len(found.columns)
     echo(
-        f"{name}: {_counted(found.n_rows, 'row')}, {_counted(n_columns, 'column')}"
-        f"{' beside the label' if found.label else ''}; {found.n_repeated:,} of the "
+        f"{name}: {_counted(found.n_rows, 'row')}, {_counted(len(found.columns), 'column')}"
+        f"{' besides the label' if found.label else ''}; {found.n_repeated:,} of the "
         f"rows {'repeats' if found.n_repeated == 1 else 'repeat'} an earlier one"
     )
     lines = [
@@ -99,49 +89,47 @@ def _print(found: "TableCheck", name: str, command: str) -> None:
     ]
     headings = "column", "taken for", "missing", "because"
     print_grid(headings, lines, right=["missing"], most=MAX_SHOWN)
-    _print_labels(found)
-    _print_outlook(found, command)
+    echo_facts([("labels", _labels(found)), ("fit would", _fit(found))])
+    echo_facts([("command", _command(found, command))])
 
 
-def _print_labels(found: "TableCheck") -> None:
+def _labels(found: "TableCheck") -> Iterator[str]:
     from fewlier.table.label_column import listed_counts
 
     label = found.label
     if label is None:
-        echo("labels      none: all rows would be unlabelled")
+        yield "none: all rows would be unlabelled"
         return
     n_empty = found.n_rows - sum(label.values.values())
     values = [listed_counts(label.values)] if label.values else []
-    values += [f"empty {n_empty:,}"] if n_empty else []
-    echo(f"labels      {shown(label.name)}: {shown('; '.join(values))}")
+    yield f"{label.name}: {'; '.join(values + ([f'empty {n_empty:,}'] if n_empty else []))}"
     if label.meanings:
-        echo(f"            {', '.join(f'{n:,} {word}' for word, n in label.meanings.items())}")
-    for remark in label.remarks:
-        echo(f"            {shown(remark)}")
+        yield ", ".join(f"{n:,} {word}" for word, n in label.meanings.items())
+    yield from label.remarks
 
 
-def _print_outlook(found: "TableCheck", command: str) -> None:
+def _fit(found: "TableCheck") -> Iterator[str]:
     from fewlier.table.schema import LEFT_OUT
 
-    kinds = [column.kind for column in found.columns]
-    n_left = kinds.count(LEFT_OUT)
-    n_used = len(kinds) - n_left
     if found.problems:
-        refusals = "\n            ".join(f"refuse: {shown(text)}" for text in found.problems)
-        echo(f"fit would   {refusals}")
-    else:
-        left_out = f" and leave out {n_left:,}" if n_left else ""
-        echo(f"fit would   learn from {_counted(n_used, 'column')}{left_out}")
-        echo(f"            take roughly {_rough(found.seconds)} on two cores; it measures first")
-    if found.is_hopeless:
-        echo("command     none until that is mended")
+        yield from (f"refuse: {problem}" for problem in found.problems)
         return
-    echo(f"command     {shown(command)}")
+    n_left = sum(column.kind == LEFT_OUT for column in found.columns)
+    left_out = f" and leave out {n_left:,}" if n_left else ""
+    yield f"learn from {_counted(len(found.columns) - n_left, 'column')}{left_out}"
+    yield f"take roughly {_rough(found.seconds)} on two cores; it measures first"
+
+
+def _command(found: "TableCheck", command: str) -> Iterator[str]:
+    if found.is_hopeless:
+        yield "none until this is fixed"
+        return
+    yield command
     if found.label and found.label.problem:
-        echo(f"            with the label that means anomaly for {PLACEHOLDER}, or with --normal")
+        yield f"with the label that means anomaly for {PLACEHOLDER}, or with --normal"
     for name, forms in found.readings.items():
         first, second = (shlex.join(["--column", f"{name}={form}"]) for form in forms)
-        echo(f"            decide: {shown(first)} or {shown(second)}")
+        yield f"decide: {first} or {second}"
 
 
 def _counted(n: int, noun: str) -> str:

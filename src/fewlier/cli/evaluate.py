@@ -1,24 +1,15 @@
 """`fewlier evaluate`: compare scores with labels."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from fewlier.cli.options import (
-    Anomaly,
-    AsJson,
-    Data,
-    Label,
-    Model,
-    Normal,
-    open_table_and_model,
-    read_label,
-)
-from fewlier.cli.screen import echo, echo_json
+from fewlier.cli import options
+from fewlier.cli.inputs import open_table_and_model, read_label
+from fewlier.cli.screen import echo_facts, echo_json, print_grid
 from fewlier.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fewlier.decision.evaluation import Evaluation, KindEvaluation
 
 # Kinds that a terminal shows, and characters of their names.
@@ -30,12 +21,12 @@ _STAND_IN = (
 
 
 def evaluate(
-    table: Data,
-    model: Model,
-    label: Label,
-    anomaly: Anomaly = None,
-    normal: Normal = None,
-    as_json: AsJson = False,
+    table: options.Data,
+    model: options.Model,
+    label: options.Label,
+    anomaly: options.Anomaly = None,
+    normal: options.Normal = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare the scores of labelled rows with their labels."""
     nothing = "nothing was lost."
@@ -46,39 +37,37 @@ def evaluate(
     if as_json:
         echo_json({**asdict(found), "unit": detector.score_unit_})
     else:
-        echo("\n".join(_overall(found, detector.score_unit_) + kind_lines(found.by_kind)))
+        echo_facts(_facts(found, detector.score_unit_), width=19)
+        print_kinds(found.by_kind)
 
 
-def _overall(found: "Evaluation", unit: str) -> list[str]:
-    precision = "no row is above it" if found.precision is None else f"{found.precision:.1%}"
-    rows = f"{found.n_normal} normal, {found.n_anomaly} anomalous, {found.n_unlabelled} unlabelled"
+def _facts(found: "Evaluation", unit: str) -> Iterator[tuple[str, str]]:
     has_normals = found.compared_with == "normal"
-    return [
-        f"rows               {rows}{' and left out' if has_normals else ''}",
-        *([] if has_normals else [f"note               {_STAND_IN}"]),
-        f"AUC                {found.auc:.4f}",
-        f"average precision  {found.average_precision:.4f}",
-        f"threshold          {found.threshold:.4g} {unit}",
-        f"  recall           {found.recall:.1%} of the anomalies are above it",
-        f"  false alarms     {found.false_alarm_rate:.2%} of the {found.compared_with} rows are",
-        f"  precision        {precision}",
-    ]
+    rows = f"{found.n_normal} normal, {found.n_anomaly} anomalous, {found.n_unlabelled} unlabelled"
+    yield "rows", f"{rows}{' and left out' if has_normals else ''}"
+    if not has_normals:
+        yield "note", _STAND_IN
+    yield "AUC", f"{found.auc:.4f}"
+    yield "average precision", f"{found.average_precision:.4f}"
+    yield "threshold", f"{found.threshold:.4g} {unit}"
+    yield "  recall", f"{found.recall:.1%} of the anomalies are above it"
+    alarms = f"{found.false_alarm_rate:.2%} of the {found.compared_with} rows are above it"
+    yield "  false alarms", alarms
+    has_any = found.precision is not None
+    yield "  precision", f"{found.precision:.1%}" if has_any else "no row is above it"
 
 
-def kind_lines(kinds: "Sequence[KindEvaluation]") -> list[str]:
-    """Return a table of the kinds of anomaly, with what training knew of each."""
-    if not kinds:
-        return []
-    names = [shown(line.kind, _MAX_NAME) for line in kinds[:_MAX_KINDS]]
-    width = max(16, *map(len, names))
-    lines = [f"{'by kind':<{width + 2}} {'rows':>7} {'AUC':>7} {'recall':>7}"]
-    for name, line in zip(names, kinds, strict=False):
+def print_kinds(kinds: "Sequence[KindEvaluation]") -> None:
+    """Print a table of the kinds of anomaly, with what training knew of each."""
+    lines = []
+    for line in kinds:
         remarks = [] if line.n_in_training is None else [_trained(line.n_in_training)]
         remarks += ["few rows: a rough guess"] if line.is_few else []
-        figures = f"{line.n_rows:>7} {line.auc:>7.4f} {line.recall:>7.1%}"
-        lines.append(f"  {name:<{width}} {figures}  {'; '.join(remarks)}".rstrip())
-    n_more = len(kinds) - len(names)
-    return lines + ([f"  ... and {n_more} more kinds; --json has all."] if n_more else [])
+        figures = str(line.n_rows), f"{line.auc:.4f}", f"{line.recall:.1%}"
+        lines.append((shown(line.kind, _MAX_NAME), *figures, "; ".join(remarks)))
+    if lines:
+        headings = "by kind", "rows", "AUC", "recall", ""
+        print_grid(headings, lines, right=headings[1:4], most=_MAX_KINDS, noun="kinds")
 
 
 def _trained(n_rows: int) -> str:

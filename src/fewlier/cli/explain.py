@@ -3,19 +3,10 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-from fewlier.cli.evaluate import kind_lines
-from fewlier.cli.options import (
-    Anomaly,
-    AsJson,
-    Data,
-    LabelOrNone,
-    Model,
-    Normal,
-    open_table_and_model,
-    option,
-    read_cell,
-    read_label,
-)
+from fewlier.cli import options
+from fewlier.cli.evaluate import print_kinds
+from fewlier.cli.inputs import open_table_and_model, read_cell, read_label
+from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json, print_grid
 from fewlier.shown import shown
 
@@ -27,8 +18,8 @@ N_EXPLAINED = 10
 
 
 def explain(  # noqa: PLR0913 - options of a command are its arguments
-    table: Data,
-    model: Model,
+    table: options.Data,
+    model: options.Model,
     top: Annotated[
         int | None,
         option(
@@ -45,10 +36,10 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
         option("Explain rows with this value. Repeatable.", "COLUMN=VALUE", "--id"),
     ] = None,
     columns: Annotated[int, option("Columns to name for each row.", "N", min=1)] = 3,
-    label: LabelOrNone = None,
-    anomaly: Anomaly = None,
-    normal: Normal = None,
-    as_json: AsJson = False,
+    label: options.LabelOrNone = None,
+    anomaly: options.Anomaly = None,
+    normal: options.Normal = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Say which columns made the oddest rows odd, or rows of your choice."""
     nothing = "nothing was lost."
@@ -95,5 +86,4 @@ def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None
     label = ["label"] if rows.labels else []
     headings = ["row", "score", "", "p-value", *label, "what adds most to the score"]
     print_grid(headings, lines, right=headings[:4])
-    if rows.by_kind:
-        echo("\n".join(kind_lines(rows.by_kind)))
+    print_kinds(rows.by_kind or ())

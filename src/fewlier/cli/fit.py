@@ -4,18 +4,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fewlier.cli.options import (
-    Anomaly,
-    AsJson,
-    Data,
-    LabelOrNone,
-    Normal,
-    check_file_output,
-    option,
-    read_columns,
-    read_density,
-    read_label,
-)
+from fewlier.cli import options
+from fewlier.cli.inputs import check_file_output, read_columns, read_density, read_label
+from fewlier.cli.options import option
 from fewlier.cli.screen import announcing, echo, echo_json, progress, say
 
 if TYPE_CHECKING:
@@ -25,15 +16,15 @@ COLUMNS, TIME, METHOD, FILE = "Columns", "Time", "Method", "Model file"
 
 
 def fit(  # noqa: PLR0913 - options of a command are its arguments
-    table: Data,
+    table: options.Data,
     output: Annotated[Path, option("Model file to write.", "FILE", "--output", "-o")],
-    label: LabelOrNone = None,
-    anomaly: Anomaly = None,
-    normal: Normal = None,
+    label: options.LabelOrNone = None,
+    anomaly: options.Anomaly = None,
+    normal: options.Normal = None,
     false_alarm_rate: Annotated[
         float, option("Share of normal rows that may score above the threshold.", "SHARE")
     ] = 0.01,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     column: Annotated[
         list[str] | None,
         option(

@@ -4,29 +4,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from fewlier.cli.options import (
-    Anomaly,
-    AsJson,
-    Data,
-    LabelOrNone,
-    Model,
-    Normal,
-    check_file_output,
-    open_table_and_model,
-    option,
-    read_label,
-)
+from fewlier.cli import options
+from fewlier.cli.inputs import check_file_output, open_table_and_model, read_label
+from fewlier.cli.options import option
 from fewlier.cli.screen import echo_json, say
 
 
 def report(  # noqa: PLR0913 - options of a command are its arguments
-    table: Data,
-    model: Model,
+    table: options.Data,
+    model: options.Model,
     output: Annotated[Path, option("HTML file to write.", "FILE", "--output", "-o")],
-    label: LabelOrNone = None,
-    anomaly: Anomaly = None,
-    normal: Normal = None,
-    as_json: AsJson = False,
+    label: options.LabelOrNone = None,
+    anomaly: options.Anomaly = None,
+    normal: options.Normal = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write a page to look at: scores, the oddest rows with reasons, and what the model is."""
     check_file_output(output, "A report", table, model)

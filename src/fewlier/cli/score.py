@@ -4,7 +4,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from fewlier.cli.options import AsJson, Data, Model, open_table_and_model, option
+from fewlier.cli import options
+from fewlier.cli.inputs import open_table_and_model
+from fewlier.cli.options import option
 from fewlier.cli.screen import echo_json, say
 from fewlier.errors import UserError
 from fewlier.shown import shown
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def score(
-    table: Data,
-    model: Model,
+    table: options.Data,
+    model: options.Model,
     output: Annotated[
         Path, option("CSV or Parquet to write; - is standard output.", "FILE", "--output", "-o")
     ] = Path("-"),
@@ -23,7 +25,7 @@ def score(
         float | None,
         option("Flag as many rows as keep this share of false alarms among them.", "SHARE"),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches."""
     from fewlier.table.reading import is_standard

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -45,14 +45,22 @@ def echo_json(facts: dict[str, Any]) -> None:
     typer.echo(json.dumps(facts))
 
 
+def echo_facts(facts: Iterable[tuple[str, str | Iterable[str]]], width: int = 12) -> None:
+    """Print facts for people, each with its heading; a fact may have several lines."""
+    for heading, found in facts:
+        for number, line in enumerate([found] if isinstance(found, str) else found):
+            typer.echo(f"{'' if number else heading:<{width}}{shown(line)}")
+
+
 def print_grid(
     headings: Sequence[str],
     lines: Sequence[Sequence[str]],
     *,
     right: Collection[str] = (),
     most: int | None = None,
+    noun: str = "columns",
 ) -> None:
-    """Print columns of text, those headed by `right` aligned there; at most so many lines."""
+    """Print columns of text, those headed by `right` aligned right; at most `most` lines."""
     from rich import box
     from rich.table import Table as Grid
 
@@ -63,7 +71,7 @@ def print_grid(
         grid.add_row(*map(_visible, line))
     text_console().print(grid)
     if most is not None and len(lines) > most:
-        echo(f"  ... and {len(lines) - most} more {headings[0]}s; --json has all.")
+        echo(f"  ... and {len(lines) - most} more {noun}; --json has all.")
 
 
 def text_console(*, stderr: bool = False) -> "Console":

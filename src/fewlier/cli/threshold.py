@@ -2,12 +2,14 @@
 
 from typing import Annotated
 
-from fewlier.cli.options import AsJson, ModelFile, ModelOutput, check_file_output, option
+from fewlier.cli import options
+from fewlier.cli.inputs import check_file_output
+from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json
 
 
 def threshold(  # noqa: PLR0913 - options of a command are its arguments
-    model: ModelFile,
+    model: options.ModelFile,
     false_alarm_rate: Annotated[
         float | None, option("Share of new normal rows that may score above it.", "SHARE")
     ] = None,
@@ -25,8 +27,8 @@ def threshold(  # noqa: PLR0913 - options of a command are its arguments
     cost_alarm: Annotated[
         float | None, option("Cost of a normal row above it; needs --cost-miss.", "COST")
     ] = None,
-    output: ModelOutput = None,
-    as_json: AsJson = False,
+    output: options.ModelOutput = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Move the threshold of a model without refitting."""
     target = output or model

@@ -1,29 +1,19 @@
 """`fewlier update`: add labelled rows to a model."""
 
+from fewlier.cli import options
 from fewlier.cli.fit import save
-from fewlier.cli.options import (
-    Anomaly,
-    AsJson,
-    Data,
-    Label,
-    ModelFile,
-    ModelOutput,
-    Normal,
-    check_file_output,
-    open_table_and_model,
-    read_label,
-)
+from fewlier.cli.inputs import check_file_output, open_table_and_model, read_label
 from fewlier.cli.screen import announcing
 
 
 def update(  # noqa: PLR0913 - options of a command are its arguments
-    model: ModelFile,
-    table: Data,
-    label: Label,
-    anomaly: Anomaly = None,
-    normal: Normal = None,
-    output: ModelOutput = None,
-    as_json: AsJson = False,
+    model: options.ModelFile,
+    table: options.Data,
+    label: options.Label,
+    anomaly: options.Anomaly = None,
+    normal: options.Normal = None,
+    output: options.ModelOutput = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Add labelled rows to a model, without the table that it was fitted to."""
     target = output or model

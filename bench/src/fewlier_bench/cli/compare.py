@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fewlier.cli.options import AsJson, read_names
+from fewlier.cli.inputs import read_names
+from fewlier.cli.options import AsJson
 from fewlier.cli.screen import progress, say, text_console
 from fewlier_bench.cli.options import (
     Retry,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fewlier.cli.options import AsJson, read_names
+from fewlier.cli.inputs import read_names
+from fewlier.cli.options import AsJson
 from fewlier.cli.screen import progress, say, text_console
 from fewlier.errors import UserError
 from fewlier.stopping import removed_if_stopped, whole

@@ -1,7 +1,7 @@
 import pytest
 
 from fewlier import UserError
-from fewlier.cli.options import read_columns, read_label, read_names
+from fewlier.cli.inputs import read_columns, read_label, read_names
 from fewlier.table.label_column import LabelColumn
 
 
