@@ -297,6 +297,25 @@ def test_tests_of_p_values_are_right_over_fits_and_their_intervals_hold_95_perce
     assert inside == pytest.approx(0.95, abs=0.02)
 
 
+@pytest.mark.parametrize("n_rows", [1, 7, 60, 1500])
+@pytest.mark.parametrize("m", [1, 19, 400])
+def test_the_interval_of_a_share_is_that_of_the_beta_binomial_distribution(n_rows, m):
+    display = PValueDisplay(p_values=np.ones(n_rows), n_held_back=m, what="rows")
+    ranks = np.unique(np.linspace(1, m, 20).round())
+    low, high = display._interval(ranks)
+    exact = stats.betabinom(n_rows, ranks, m + 1 - ranks)
+    assert (exact.cdf(high * n_rows) - exact.cdf(low * n_rows - 1) >= 0.95).all()
+    ends = exact.ppf(0.025), exact.ppf(0.975)
+    np.testing.assert_allclose((low * n_rows, high * n_rows), ends, atol=1)
+
+
+def test_p_values_of_a_million_rows_are_drawn():
+    rng = np.random.default_rng(0)
+    display = PValueDisplay(p_values=conformal(300, 1_000_000, rng), n_held_back=300, what="rows")
+    display.plot()
+    assert display.verdict in ("kept", "scatter")
+
+
 def test_twice_as_many_small_p_values_as_promised_are_never_called_right():
     p = np.concatenate([np.full(100, 0.004), np.linspace(0.011, 1, 4900)])  # 2 % up to 1 %
     few, many = (

@@ -124,12 +124,22 @@ class PValueDisplay(Display):
         promised = rank / (m + 1)
         n_small = int((self.p_values <= promised * (1 + 1e-12)).sum())
         low, high = self._interval(np.array([rank]))
-        over_fits, of_model = stats.betabinom(n, rank, m + 1 - rank), stats.binom(n, promised)
-        tails = float(over_fits.sf(n_small - 1)), float(of_model.sf(n_small - 1))
-        return Check(alpha, n_small / n, float(low[0]), float(high[0]), *tails)
+        over_fits = float(stats.betabinom.sf(n_small - 1, n, rank, m + 1 - rank))
+        of_model = float(stats.binom.sf(n_small - 1, n, promised))
+        return Check(alpha, n_small / n, float(low[0]), float(high[0]), over_fits, of_model)
 
     def _interval(self, ranks: Floats) -> tuple[Floats, Floats]:
-        """Return the shares that 95 % of fits have up to the p-value of each rank."""
-        n = len(self.p_values)
-        chance = stats.betabinom(n, ranks, self.n_held_back + 1 - ranks)
-        return chance.ppf((1 - LEVEL) / 2) / n, chance.ppf((1 + LEVEL) / 2) / n
+        """Return the shares that 95 % of fits have up to the p-value of each rank.
+
+        They are quantiles of a Beta distribution with the mean and variance of the beta-binomial
+        share, widened to whole rows: within a row of the exact ones, which take minutes to find
+        for 100,000 rows.
+        """
+        n, m = len(self.p_values), self.n_held_back
+        size = max(n * (m + 2) / (n + m + 1) - 1, 1e-6)
+        mean = ranks / (m + 1)
+        low, high = (
+            stats.beta.ppf(share, mean * size, (1 - mean) * size)
+            for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+        )
+        return np.floor(n * low) / n, np.ceil(n * high) / n
