@@ -430,7 +430,7 @@ def test_columns_real_scores_every_numeric_column_by_a_mixture_of_gaussians():
         "spend": "positive as real",
         "insured": "binary as real",
     }
-    groups = fitted.model_.density.joint.groups
+    groups = fitted.model_.ensemble.density.joint.groups
     n_columns = {type(group.conditional): len(group.columns) for group in groups}
     assert n_columns == {GaussianMixture: 6, Categorical: 2}
 
@@ -680,7 +680,7 @@ def test_given_validation_rows_choose_the_member():
     assert kept.criterion_name == "auc"
     assert kept.criterion >= left_out.criterion
     other = small(selection="best").fit(patients(), LABELS, validation=(held, y[::-1]))
-    assert [line.curve for line in other.history_] != [line.curve for line in fitted.history_]
+    assert [line.values for line in other.history_] != [line.values for line in fitted.history_]
 
 
 def test_validation_rows_must_have_the_columns_of_training():
@@ -713,7 +713,9 @@ def test_a_diverging_member_is_dropped_and_reported():
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("changes", [{"lambdas": (1e39,)}, {"learning_rate": 1e30}])
 def test_if_every_member_diverges_the_fit_is_an_error(selection, changes):
-    with pytest.raises(UserError, match=r"every member diverged. Lower 'learning_rate'"):
+    with pytest.raises(
+        UserError, match=r"Every member diverged in training. Lower 'learning_rate'"
+    ):
         small(selection=selection, max_epochs=3, **changes).fit(patients(), LABELS)
 
 
@@ -728,9 +730,9 @@ def test_patience_ends_training_early():
     table = patients()
     patient = small(max_epochs=20, patience=None, learning_rate=0.1).fit(table, LABELS)
     hasty = small(max_epochs=20, patience=1, learning_rate=0.1).fit(table, LABELS)
-    assert {len(line.curve) for line in patient.history_} == {20}
+    assert {len(line.values) for line in patient.history_} == {20}
     for line in hasty.history_:
-        assert len(line.curve) == min(line.best_epoch + 1, 20)
+        assert len(line.values) == min(line.best_epoch + 1, 20)
 
 
 # Randomness

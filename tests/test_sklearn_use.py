@@ -198,12 +198,12 @@ def test_about_the_asked_share_of_fresh_normals_is_above_the_threshold():
 
 def test_the_threshold_moves_without_refitting():
     detector = small().fit(numbers(), LABELS)
-    scores, members = detector.anomaly_score(numbers()), detector.model_.members
+    scores, members = detector.anomaly_score(numbers()), detector.model_.ensemble.members
     thresholds = [
         detector.set_threshold(false_alarm_rate=rate).threshold_ for rate in (0.4, 0.2, 0.1)
     ]
     assert thresholds == sorted(set(thresholds))
-    assert detector.model_.members is members
+    assert detector.model_.ensemble.members is members
     np.testing.assert_array_equal(detector.anomaly_score(numbers()), scores)
     assert detector.predict(numbers()).sum() == (scores > thresholds[-1]).sum()
 

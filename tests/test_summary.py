@@ -11,7 +11,7 @@ from stored import read, record_of, reread
 from fewlier import AnomalyDetector, FormatError, Made
 from fewlier.decision.threshold import Threshold
 from fewlier.summary import Summary, _distrust
-from fewlier.training.history import MAX_POINTS, MemberCurve, curves_of
+from fewlier.training.history import MAX_POINTS, MemberHistory, thin_curve
 
 N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
 
@@ -66,7 +66,7 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     )
     assert lines["lambda"].endswith("(weight in the score)")
     compared = {"average": ", compared with 300 rows", "best": ""}[detector.selection]
-    n_passes = detector.model_.passes_per_row
+    n_passes = detector.model_.ensemble.passes_per_row
     assert lines["cost"] == f"{n_passes} network passes per row{compared}"
     assert lines["time"].endswith(" s")
 
@@ -108,10 +108,8 @@ def test_rows_that_train_as_normal_are_not_said_to_be_distrusted():
 
 def test_history_keeps_the_curve_and_the_best_epoch_of_each_member(detector):
     for line in detector.history_:
-        assert len(line.curve) == 5
-        assert np.isfinite(line.curve).all()
-        assert line.curve[line.best_epoch - 1] == max(line.curve)
-        assert line.best_epoch == np.argmax(line.curve) + 1  # the earliest of equals
+        assert line.epochs == (1, 2, 3, 4, 5)
+        assert line.values[line.best_epoch - 1] == max(line.values)
 
 
 def test_weights_sum_to_one_and_say_who_is_kept(detector):
@@ -120,7 +118,7 @@ def test_weights_sum_to_one_and_say_who_is_kept(detector):
     for line in detector.history_:
         assert line.status == ("kept" if line.weight else "left out")
     assert (weights > 0).sum() == {"average": 2, "best": 1}[detector.selection]
-    assert len(detector.model_.members) == (weights > 0).sum()
+    assert len(detector.model_.ensemble.members) == (weights > 0).sum()
 
 
 def test_members_of_a_fold_share_a_seed_and_folds_do_not():
@@ -134,43 +132,30 @@ def test_a_diverged_member_stops_is_noted_and_keeps_its_line(selection):
     kept, diverged = detector.history_[:2]
     assert (kept.lam, kept.status) == (0, "kept")
     assert (diverged.lam, diverged.status, diverged.weight) == (1e39, "diverged", 0)
-    assert np.isnan(diverged.criterion)
-    assert np.isnan(diverged.curve).tolist() == [True]
+    assert (diverged.criterion, diverged.epochs, diverged.values) == (None, (), ())
     n = len(detector.history_)
     assert f"note        {n // 2} of {n} members diverged" in str(detector.summary_)
 
 
-def test_a_summary_keeps_the_curve_of_every_member(detector):
-    for curve, line in zip(detector.summary_.curves, detector.history_, strict=True):
-        kept = curve.lam, curve.fold, curve.weight, curve.best_epoch
-        assert kept == (line.lam, line.fold, line.weight, line.best_epoch)
-        assert curve.epochs == tuple(range(1, len(line.curve) + 1))
-        np.testing.assert_allclose(curve.values, line.curve, rtol=1e-4)
-
-
 def test_a_long_curve_is_thinned_from_its_first_epoch_to_its_last():
-    history = replace(fit().history_[0], curve=tuple(np.linspace(0, 1, 1000)))
-    (curve,) = curves_of([history], first_epoch=1)
-    assert len(curve.epochs) == MAX_POINTS
-    assert (curve.epochs[0], curve.epochs[-1]) == (1, 1000)
-    shown = np.linspace(0, 1, 1000)[np.array(curve.epochs) - 1]
-    np.testing.assert_allclose(curve.values, shown, rtol=1e-4)
+    curve = np.linspace(0, 1, 1000)
+    epochs, values = thin_curve(curve.tolist(), first_epoch=1)
+    assert len(epochs) == MAX_POINTS
+    assert (epochs[0], epochs[-1]) == (1, 1000)
+    np.testing.assert_allclose(values, curve[np.array(epochs) - 1], rtol=1e-4)
 
 
 def test_the_curve_of_a_member_that_diverged_ends_before_it():
-    history = replace(fit().history_[0], curve=(0.5, 0.6, float("nan")))
-    (curve,) = curves_of([history], first_epoch=1)
-    assert (curve.epochs, curve.values) == ((1, 2), (0.5, 0.6))
-    (empty,) = curves_of([replace(history, curve=(float("nan"),))], first_epoch=1)
-    assert (empty.epochs, empty.values) == ((), ())
+    assert thin_curve((0.5, 0.6, float("nan")), first_epoch=1) == ((1, 2), (0.5, 0.6))
+    assert thin_curve((float("nan"),), first_epoch=1) == ((), ())
 
 
 def test_the_curves_of_an_update_begin_with_its_start():
     detector = fit()
     table = pd.DataFrame({"size": [9.0, 0.0], "orders": [1, 2], "city": ["Bern", "Oslo"]})
     detector.update(table, [1, 0])
-    assert {curve.epochs for curve in detector.summary_.curves} == {tuple(range(6))}
-    assert {curve.best_epoch for curve in detector.summary_.curves} == {5}
+    assert {curve.epochs for curve in detector.summary_.history} == {tuple(range(6))}
+    assert {curve.best_epoch for curve in detector.summary_.history} == {5}
 
 
 def test_an_update_adds_its_rows_and_takes_off_the_labels_it_replaces(detector):
@@ -182,8 +167,9 @@ def test_an_update_adds_its_rows_and_takes_off_the_labels_it_replaces(detector):
     assert found.labelled_kinds == {"theft": 5}
 
 
-CURVE = {"lam": 1.0, "fold": 0, "weight": 0.5, "best_epoch": 2, "epochs": [1, 2]}
-CURVE |= {"values": [0.5, 0.6]}
+CURVE = {"lam": 1.0, "fold": 0, "seed": 7, "n_anomalies": 3, "status": "kept", "weight": 0.5}
+CURVE |= {"criterion_name": "auc", "criterion": 0.9, "best_epoch": 2}
+CURVE |= {"epochs": [1, 2], "values": [0.5, 0.6]}
 
 
 @pytest.mark.parametrize(
@@ -194,7 +180,10 @@ CURVE |= {"values": [0.5, 0.6]}
         ({"weight": 2.0}, "weight' must be a finite number from 0 to 1"),
         ({"fold": -1}, "fold' must be an integer"),
         ({"best_epoch": 1.5}, "best_epoch' must be an integer"),
-        ({"epochs": [1]}, "no value for each epoch"),
+        ({"epochs": [1]}, "needs a value for each epoch"),
+        ({"status": "lost"}, "status' must be one of"),
+        ({"criterion_name": "f1"}, "criterion_name' must be one of"),
+        ({"criterion": "0.9"}, "criterion' must be a finite number"),
         ({"epochs": None}, "epochs' must be a list"),
         ({"epochs": [1, "2"]}, "epochs' must be a list of integers"),
         ({"values": [0.5, float("nan")]}, "values' must be a list of numbers"),
@@ -203,9 +192,9 @@ CURVE |= {"values": [0.5, 0.6]}
     ids=str,
 )
 def test_a_curve_that_no_fit_has_written_is_refused(change, message):
-    assert record_of(read(MemberCurve, CURVE)) == CURVE
+    assert record_of(read(MemberHistory, CURVE)) == CURVE
     with pytest.raises(FormatError, match=message):
-        read(MemberCurve, CURVE | change)
+        read(MemberHistory, CURVE | change)
 
 
 def test_a_summary_survives_json(detector):
@@ -235,17 +224,17 @@ def test_a_summary_survives_json(detector):
         ("lambda_weights", {"0": 1}, "lambda_weights' must be a list of pairs"),
         ("lambda_weights", [[0]], "lambda_weights' must be a list of pairs"),
         ("lambda_weights", [[0, "1"]], "lambda_weights' must be a list of pairs"),
-        ("curves", {}, "curves' must be a list"),
+        ("history", {}, "history' must be a list"),
         ("labelled_kinds", ["theft"], "labelled_kinds' must be a record of counts"),
         ("labelled_kinds", {"theft": 0}, "labelled_kinds' must be a record of counts"),
-        ("curves", [1], "'one.curves.0' must be a record"),
+        ("history", [1], "'one.history.0' must be a record"),
     ],
 )
 def test_a_record_that_no_summary_has_written_is_refused(name, value, message):
     record = {"n_normal": 9, "n_anomaly": 1, "n_unlabelled": 0, "kinds": {"x": "real"}}
     record |= {"criterion": "auc", "validation": 0.5, "lambda_weights": [[0.0, 1.0]]}
     record |= {"unit": "nats", "passes_per_row": 1, "seconds": 0.5, "notes": []}
-    record |= {"curves": [], "n_compared": 0, "labelled_kinds": {"theft": 1}}
+    record |= {"history": [], "n_compared": 0, "labelled_kinds": {"theft": 1}}
     decision = Threshold(1.0, "by hand", 2, 99)
     assert read(Summary, record, decision).n_normal == 9
     with pytest.raises(FormatError, match=message):
@@ -268,5 +257,5 @@ def test_a_record_without_the_fields_of_a_summary_is_refused(record):
     ],
 )
 def test_a_note_on_unlabelled_rows_counts_in_good_english(n_unlabelled, distrust, ending):
-    (note,) = _distrust(SimpleNamespace(distrust=distrust, neighbours=True), n_unlabelled)
+    (note,) = _distrust(SimpleNamespace(distrust=distrust, n_compared=9), n_unlabelled)
     assert re.fullmatch(ending, note)

@@ -25,11 +25,12 @@ from fewlier.errors import (
     raise_all,
     warn,
 )
-from fewlier.fit import fit_models
+from fewlier.fit import fit_plans
 from fewlier.memory import Memory
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.room import within_memory
+from fewlier.score.held_out import held_out_scores
 from fewlier.score.model import FittedModel
 from fewlier.settings import (
     ignored_columns,
@@ -38,16 +39,16 @@ from fewlier.settings import (
     read_seed,
 )
 from fewlier.shown import list_some
-from fewlier.summary import Summary, summarise, unit_of
+from fewlier.summary import Summary, summarise
 from fewlier.table import Schema, Table
 from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import has_names, row_labels, unread_note
 from fewlier.table.inference import IGNORED
 from fewlier.table.labels import ANOMALY, Labels
+from fewlier.training.history import MemberHistory
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
 from fewlier.training.stack import OnEpoch, no_news
 from fewlier.training.unlabelled import Unlabelled
-from fewlier.unseen import out_of_fold_scores
 from fewlier.update import update_model
 
 Floats = npt.NDArray[np.float64]
@@ -287,7 +288,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         A bound of it for "vae"; an autoencoder has no density, and raises.
         """
         model = self._model()
-        return model.log_density(model.encoder.encode(self._table(X)))
+        return model.scorer.log_density(model.encoder.encode(self._table(X)))
 
     def p_value(self, X: object) -> Floats:
         """Return the conformal p-value of each row being normal.
@@ -346,8 +347,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         It is read back and checked before it takes the place of another. Of the training rows it
         keeps those that `update` needs, unless ``keep_rows=False``, and those that scores compare
-        with, unless ``selection="best"``; `history_`, but for the curves of `summary_`, and a
-        `random_state` that is no integer are not kept.
+        with, unless ``selection="best"``; a `random_state` that is not an integer is not kept.
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
@@ -374,9 +374,14 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return self._model().calibration.threshold
 
     @property
+    def history_(self) -> tuple[MemberHistory, ...]:
+        """Learning curve, best epoch, validation criterion and weight of every member."""
+        return _summary_now(self).history
+
+    @property
     def score_unit_(self) -> str:
         """Unit of the score: "standard units", "nats" or "reconstruction error"."""
-        return unit_of(self._model())
+        return self._model().ensemble.unit
 
     @property
     def decision_scores_(self) -> Floats:
@@ -409,7 +414,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 def _decision_scores(detector: AnomalyDetector, model: FittedModel) -> Floats:
     if not hasattr(detector, "_plan"):
         raise AttributeError(_NO_ROWS)
-    return out_of_fold_scores(detector._plan, model)
+    return held_out_scores(detector._plan, model.scorer)
 
 
 def _described(tags: Tags) -> Tags:
@@ -498,13 +503,13 @@ def _fit(
         held = _read_validation(validation, schema)
         plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
     with within_memory():
-        ((detector.model_, detector.history_),) = fit_models([plan], recipe, on_epoch)
+        ((detector.model_, history),) = fit_plans([plan], recipe, on_epoch)
     detector._plan = plan
     detector._memory = Memory.of(plan) if detector.keep_rows else None
     _remember_columns(detector, table.names, has_names(X))
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
-    detector._summary = summarise(detector.model_, detector.history_, labels, seconds, plan.notes)
+    detector._summary = summarise(detector.model_, history, labels, seconds, plan.notes)
 
 
 def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) -> None:
@@ -523,7 +528,7 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     guarantee = model.calibration.guarantee
     plan = memory.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
     with within_memory():
-        detector.model_, detector.history_ = update_model(model, plan, recipe, on_epoch)
+        detector.model_, history = update_model(model, plan, recipe, on_epoch)
     detector._memory = Memory.of(plan)
     if hasattr(detector, "_plan"):
         detector._plan = detector._plan.after(plan)
@@ -533,8 +538,8 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     notes = plan.notes
     if model.calibration.threshold != by_rate.threshold:
         notes += (f"The threshold had been moved ({before.rule}); move it again.",)
-    facts = detector.model_, detector.history_, labels.take(news.is_news), seconds, notes
-    detector._summary = summarise(*facts, first_epoch=0).after(before, news.replaced)
+    facts = detector.model_, history, labels.take(news.is_news), seconds, notes
+    detector._summary = summarise(*facts).after(before, news.replaced)
 
 
 def _warn_of_left_out(schema: Schema) -> None:

@@ -1,10 +1,9 @@
-"""From plans to fitted models: train, judge, weigh, calibrate."""
+"""The method: train members, select among them, add the other parts, calibrate."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import final
+from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,25 +11,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fewlier.companions import trusted_normals, with_companions
-from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import MAX_ROWS, Reference
 from fewlier.density.base import Density, DensitySettings, mean_over_passes
-from fewlier.density.joint import Anchors, Rows
+from fewlier.density.joint import Rows
 from fewlier.errors import ParameterError, UserError, warn
 from fewlier.room import REMEDY, memory_limit
-from fewlier.score.model import (
+from fewlier.score.ensemble import (
+    Ensemble,
     FittedMember,
-    FittedModel,
-    member_terms,
-    part_costs,
     pass_anchors,
+    pass_terms,
+    split_cost,
     total_cost,
 )
-from fewlier.score.selection import ENOUGH_TO_RANK, average, best, own_passes, spaced
+from fewlier.score.held_out import calibrate, held_out_density
+from fewlier.score.model import Addend, FittedModel, Scorer
+from fewlier.score.neighbours import Neighbours, n_rows_at_most
+from fewlier.score.selection import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
+from fewlier.score.trees import Features, Trees
 from fewlier.table import Encoded, Encoder
 from fewlier.training.batches import IntArray
-from fewlier.training.history import CriterionName, MemberHistory
+from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
+from fewlier.training.objective import criterion
 from fewlier.training.roles import Plan, Selection
 from fewlier.training.stack import (
     Member,
@@ -38,16 +40,17 @@ from fewlier.training.stack import (
     Settings,
     Trained,
     bytes_to_train,
-    criterion,
     no_news,
     train,
     validation_normals,
 )
-from fewlier.training.unlabelled import Unlabelled, trimmed
-from fewlier.unseen import calibrated
+from fewlier.training.unlabelled import Distrust, Unlabelled, is_trusted, trimmed
 
 MUCH_MEMORY = 2 * 10**9
-"""From so many bytes on, a fit says beforehand how much it takes."""
+"""From this many bytes on, a fit says beforehand how much it takes."""
+
+Fitted: TypeAlias = tuple[FittedModel, tuple[MemberHistory, ...]]
+Weights: TypeAlias = npt.NDArray[np.float64]
 
 
 @final
@@ -63,20 +66,50 @@ class Recipe:
     device: torch.device
 
 
-@final
-@dataclass(frozen=True)
-class _Candidate:
-    """A trained member, judged with the passes that it scores with."""
+class Candidate(NamedTuple):
+    """A trained member, ready to score, and how well it ranks its validation rows."""
 
-    fold: int
     member: Member
-    trained: Trained
-    density: Density
-    passes: tuple[int, ...]
-    anchors: Anchors
-    centre: npt.NDArray[np.float64]
-    scale: float
+    best_epoch: int
+    fitted: FittedMember
     criterion: float
+
+
+def fit_plans(plans: Sequence[Plan], recipe: Recipe, on_epoch: OnEpoch = no_news) -> list[Fitted]:
+    """Fit every plan, all of their members as one stack.
+
+    Each comes out as if fitted alone. The plans' tables must have the same columns, with the same
+    codings, levels and columns that may be missing: all members share the constants of the first
+    plan's conditionals (units and means), which shift log p but hardly rank rows.
+    """
+    templates = [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
+    members = [plan.members(recipe.lambdas) for plan in plans]
+    trained = train_plans(plans, templates, members, recipe, on_epoch)
+    return [build(*one, recipe) for one in zip(plans, templates, trained, strict=True)]
+
+
+def fit_each_lambda(
+    plans: Sequence[Plan], recipe: Recipe, on_epoch: OnEpoch = no_news
+) -> list[tuple[dict[float, FittedModel], tuple[MemberHistory, ...]]]:
+    """Fit plans of one fold as one stack, and keep the model of every lambda at its best epoch.
+
+    The history is that of a fit by the paper's rule: the lambda it keeps is the one of weight 1.
+    A lambda whose member diverged has no model.
+    """
+    templates = [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
+    members = [plan.members(recipe.lambdas) for plan in plans]
+    found = []
+    everything = train_plans(plans, templates, members, recipe, on_epoch)
+    for plan, template, trained in zip(plans, templates, everything, strict=True):
+        candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
+        judged = [c for c in candidates if c is not None]
+        models = {
+            c.member.lam: _model(plan, Ensemble((c.fitted,), (1.0,), recipe.selection))
+            for c in judged
+        }
+        weights = select(candidates, recipe) if judged else np.zeros(len(trained))
+        found.append((models, _histories(trained, candidates, weights, template, recipe)))
+    return found
 
 
 def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
@@ -85,19 +118,146 @@ def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
     return recipe.density.build(encoder, generator).to(recipe.device)
 
 
-def fit_models(
+def build(plan: Plan, template: Density, trained: Sequence[Trained], recipe: Recipe) -> Fitted:
+    """Make a model of the trained members of a plan: select, add the other parts, calibrate."""
+    candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
+    if not any(candidates):
+        raise ParameterError("Every member diverged in training. Lower 'learning_rate'.")
+    weights = select(candidates, recipe)
+    kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if c and w > 0]
+    members, own_weights = zip(*kept, strict=True)
+    model = _model(plan, Ensemble(members, own_weights, recipe.selection))
+    return model, _histories(trained, candidates, weights, template, recipe)
+
+
+def train_plans(
     plans: Sequence[Plan],
+    templates: Sequence[Density],
+    members: Sequence[Sequence[Member]],
     recipe: Recipe,
     on_epoch: OnEpoch = no_news,
-) -> list[tuple[FittedModel, tuple[MemberHistory, ...]]]:
-    """Fit every plan, all of their members as one stack.
+) -> list[list[Trained]]:
+    """Train the members of all plans as one stack, each from its plan's template."""
+    _announce_memory(templates[0], sum(map(len, members)), plans[0].encoder.n_columns)
+    rows = Rows.of(reduce(Encoded.followed_by, [plan.encoded for plan in plans]), recipe.device)
+    starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]]).tolist()
+    # A single plan's own structure is the template's, and shared masks are faster.
+    drawn = [template.drawn() if len(plans) > 1 else None for template in templates]
+    stack = [
+        replace(_shifted(member, start), drawn=own)
+        for start, own, group in zip(starts, drawn, members, strict=True)
+        for member in group
+    ]
+    doubtful = np.concatenate([plan.doubtful for plan in plans])
+    doubts = torch.from_numpy(doubtful).to(recipe.device) if doubtful.any() else None
+    trained = iter(train(templates[0], rows, stack, recipe.settings, on_epoch, doubts))
+    return [[replace(next(trained), member=member) for member in group] for group in members]
 
-    Each comes out as if fitted alone. The plans' tables must have the same columns, with the same
-    codings, levels and columns that may be missing: all members share the constants of the first
-    plan's conditionals (units and means), which shift log p but hardly rank rows.
+
+def judge(
+    plan: Plan, template: Density, trained: Trained, number: int, recipe: Recipe
+) -> Candidate | None:
+    """Measure the member of this number on its fold's validation rows; None if it diverged."""
+    member, selection = trained.member, recipe.selection
+    if trained.diverged:
+        return None
+    density = template.with_parameters(trained.parameters)
+    passes = own_passes(number, density.n_passes, selection)
+    normals = validation_normals(member)
+    # From rows that did not train: on those that did, cells cost less than on any other row.
+    rows, odd = (
+        Rows.of(plan.encoded.take(index), recipe.device)
+        for index in (normals, member.validation_anomalies)
+    )
+    anchors = pass_anchors(density, rows, passes)
+    terms = pass_terms(density, anchors, rows, passes)
+    spread = float(total_cost(terms, selection).std())
+    # One row, or rows all alike, have no spread: the unit is then that of the cost.
+    scale = 1.0 if selection == "best" or spread < 1e-6 else spread
+    centre = split_cost(terms, selection).mean(0)
+    doubtful = torch.from_numpy(plan.doubtful[normals])[None].to(recipe.device)
+    value = _criterion(terms, pass_terms(density, anchors, odd, passes), doubtful, recipe)
+    if not np.isfinite([value, spread]).all():
+        return None
+    fitted = FittedMember(member.lam, member.fold, density, passes, anchors, centre, scale)
+    return Candidate(member, trained.best_epoch, fitted, value)
+
+
+def select(candidates: Sequence[Candidate | None], recipe: Recipe) -> Weights:
+    """Weigh the members; with `average`, folds count alike, because their labels differ."""
+    judged = [(place, c) for place, c in enumerate(candidates) if c is not None]
+    places = np.array([place for place, _ in judged])
+    values, lambdas = np.array([(c.criterion, c.member.lam) for _, c in judged]).T
+    weights = np.zeros(len(candidates))
+    if recipe.selection == "best":
+        weights[places] = best(values, [c.best_epoch for _, c in judged], lambdas)
+        return weights
+    folds = np.array([c.member.fold for _, c in judged])
+    for fold in np.unique(folds):
+        here = np.flatnonzero(folds == fold)
+        member = judged[here[0]][1].member
+        n_held_back = len(member.validation_anomalies)
+        n_anomalies = len(member.anomalies) + n_held_back
+        if n_held_back >= ENOUGH_TO_RANK:
+            weights[places[here]] = average(values[here], lambdas[here], n_anomalies)
+        else:
+            weights[places[here]] = spaced(lambdas[here])
+    return weights / len(np.unique(folds))
+
+
+def _model(plan: Plan, ensemble: Ensemble) -> FittedModel:
+    """Add the other parts to an ensemble, and calibrate their sum."""
+    scorer = Scorer(plan.encoder, ensemble)
+    normals, distrust = _trusted_normals(plan, scorer)
+    if ensemble.selection == "average":
+        scorer = replace(scorer, others=_other_parts(plan, scorer, normals))
+    return FittedModel(scorer, calibrate(plan, scorer), _reference(plan), distrust)
+
+
+def _other_parts(plan: Plan, scorer: Scorer, normals: IntArray) -> tuple[Addend, ...]:
+    """Fit neighbours and, with enough labels, trees on these normals and the labelled anomalies.
+
+    Labelled anomalies that the user gave to validate on are not among them.
     """
-    members = [plan.members(recipe.lambdas) for plan in plans]
-    return fit_members(plans, _templates(plans, recipe), members, recipe, on_epoch)
+    labelled = [rows for f in plan.folds for rows in (f.anomalies, f.validation_anomalies)]
+    anomalies = _draw(plan, [rows[rows < plan.n_training] for rows in labelled])
+    rows = normals, anomalies
+    neighbours = Neighbours.fit(plan.encoder, plan.encoded, rows, scorer.device)
+    near, share = shares(len(anomalies), neighbours.novelty)
+    if not share:
+        return (Addend(near, neighbours),)
+    both = np.sort(np.concatenate(rows))
+    trees = Trees.grow(
+        Features.from_encoder(plan.encoder, scorer.device),
+        Rows.of(plan.encoded.take(both), scorer.device),
+        held_out_density(plan, scorer, both),
+        (plan.ids[both], np.isin(both, anomalies)),
+        plan.seed,
+    )
+    return Addend(near, neighbours), Addend(share, trees)
+
+
+def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[IntArray, Distrust | None]:
+    """Draw normals that train some member, less the unlabelled ones that count less than half.
+
+    Normals that all folds hold back are not among them. Return also how many of the unlabelled
+    ones were left out; None where no row may be a hidden anomaly.
+    """
+    normals = _draw(plan, [fold.normals for fold in plan.folds])
+    if not plan.doubtful.any():
+        return normals, None
+    terms = scorer.ensemble.likeliest.terms(Rows.of(plan.encoded.take(normals), scorer.device))
+    log_p = -torch.from_numpy(total_cost(terms, scorer.ensemble.selection))[None]
+    doubtful = plan.doubtful[normals]
+    trusted = is_trusted(log_p, torch.from_numpy(doubtful)[None])[0].numpy()
+    return normals[trusted], Distrust(int(doubtful.sum()), int((~trusted).sum()))
+
+
+def _draw(plan: Plan, groups: Sequence[IntArray]) -> IntArray:
+    """Draw as many of the rows as are compared with at most, in order."""
+    rows = np.unique(np.concatenate(groups)).astype(np.int64)
+    most = n_rows_at_most(plan.encoder.n_inputs)
+    return np.sort(np.random.default_rng(plan.seed).permutation(rows)[:most])
 
 
 def _reference(plan: Plan) -> Reference:
@@ -108,22 +268,54 @@ def _reference(plan: Plan) -> Reference:
     return Reference.from_encoded(plan.encoder, plan.encoded.take(sample))
 
 
-def _templates(plans: Sequence[Plan], recipe: Recipe) -> list[Density]:
-    """Build the template of each plan, with what its own seed draws."""
-    return [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
-
-
-def fit_members(
-    plans: Sequence[Plan],
-    densities: Sequence[Density],
-    members: Sequence[Sequence[tuple[int, Member]]],
+def _criterion(
+    normal: Float[Tensor, "o n _"],
+    anomaly: Float[Tensor, "o a _"],
+    doubtful: Tensor,
     recipe: Recipe,
-    on_epoch: OnEpoch = no_news,
-) -> list[tuple[FittedModel, tuple[MemberHistory, ...]]]:
-    """Train the members of every plan, each with its fold, from its template; judge and weigh."""
-    _announce_memory(densities[0], sum(map(len, members)), plans[0].encoder.n_columns)
-    trained = _trained(plans, densities, members, recipe, on_epoch)
-    return [_fitted(*one, recipe) for one in zip(plans, densities, trained, strict=True)]
+) -> float:
+    """Judge a member by the terms of its validation rows."""
+    log_p, log_q = (mean_over_passes(t.double().sum(-1).T)[None] for t in (normal, anomaly))
+    weights = torch.ones_like(log_p), torch.ones_like(log_q)
+    trusted = trimmed(log_p, weights[0], doubtful)
+    name = recipe.settings.criterion
+    return float(criterion(log_p, log_q, *weights, name=name, likelihood_weight=trusted))
+
+
+def _histories(
+    trained: Sequence[Trained],
+    candidates: Sequence[Candidate | None],
+    weights: Weights,
+    template: Density,
+    recipe: Recipe,
+) -> tuple[MemberHistory, ...]:
+    unranked: CriterionName = "likelihood" if template.is_probabilistic else "reconstruction"
+    histories = []
+    for one, candidate, weight in zip(trained, candidates, weights.tolist(), strict=True):
+        member = one.member
+        status: Status = "kept" if weight else "left out" if candidate else "diverged"
+        is_ranked = len(member.validation_anomalies) > 0
+        histories.append(
+            MemberHistory(
+                member.lam,
+                member.fold,
+                member.seed,
+                len(member.anomalies),
+                status,
+                weight,
+                recipe.settings.criterion if is_ranked else unranked,
+                candidate.criterion if candidate else None,
+                one.best_epoch,
+                *thin_curve(one.curve, first_epoch=0 if member.start else 1),
+            )
+        )
+    return tuple(histories)
+
+
+def _shifted(member: Member, start: int) -> Member:
+    """Return the member with its rows counted in the concatenated table."""
+    names = ("normals", "anomalies", "validation_normals", "validation_anomalies")
+    return replace(member, **{name: getattr(member, name) + start for name in names})
 
 
 def _announce_memory(density: Density, n_members: int, n_columns: int) -> None:
@@ -139,218 +331,3 @@ def _announce_memory(density: Density, n_members: int, n_columns: int) -> None:
             f"{n_columns:,} columns and {n_members} members take about {needed / 1e9:.0f} GB of "
             f"memory to fit. {REMEDY}"
         )
-
-
-def fit_each_lambda(
-    plans: Sequence[Plan],
-    recipe: Recipe,
-    on_epoch: OnEpoch = no_news,
-) -> list[tuple[dict[float, FittedModel], tuple[MemberHistory, ...]]]:
-    """Fit plans of one fold as one stack, and keep the model of every lambda at its best epoch.
-
-    The history is that of a fit by the paper's rule: the lambda it keeps is the one of weight 1.
-    A lambda whose member diverged has no model.
-    """
-    members = [plan.members(recipe.lambdas) for plan in plans]
-    densities = _templates(plans, recipe)
-    trained = _trained(plans, densities, members, recipe, on_epoch)
-    found = []
-    for plan, density, group in zip(plans, densities, trained, strict=True):
-        candidates = _candidates(plan, density, group, recipe)
-        weights = _weights(candidates, recipe) if candidates else np.empty(0)
-        alone = {c.member.lam: _model(plan, [c], np.ones(1), recipe) for c in candidates}
-        found.append((alone, _history(group, candidates, weights, recipe, density)))
-    return found
-
-
-def _trained(
-    plans: Sequence[Plan],
-    densities: Sequence[Density],
-    members: Sequence[Sequence[tuple[int, Member]]],
-    recipe: Recipe,
-    on_epoch: OnEpoch,
-) -> list[list[tuple[int, Member, Trained]]]:
-    """Train the members of all plans as one stack, and return them by plan."""
-    encoded = reduce(Encoded.followed_by, [plan.encoded for plan in plans])
-    rows = Rows.of(encoded, recipe.device)
-    starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]])
-    # A single plan's own structure is the template's, and shared masks are faster.
-    drawn = [density.drawn() if len(plans) > 1 else None for density in densities]
-    flat = [
-        replace(_shifted(member, int(start)), drawn=own)
-        for start, own, group in zip(starts, drawn, members, strict=True)
-        for _, member in group
-    ]
-    doubtful = np.concatenate([plan.doubtful for plan in plans])
-    doubts = torch.from_numpy(doubtful).to(recipe.device) if doubtful.any() else None
-    trained = iter(train(densities[0], rows, flat, recipe.settings, on_epoch, doubts))
-    return [[(fold, member, next(trained)) for fold, member in group] for group in members]
-
-
-def _shifted(member: Member, start: int) -> Member:
-    """Return the member with its rows counted in the concatenated table."""
-    return replace(
-        member,
-        normals=member.normals + start,
-        anomalies=member.anomalies + start,
-        validation_normals=member.validation_normals + start,
-        validation_anomalies=member.validation_anomalies + start,
-    )
-
-
-def _fitted(
-    plan: Plan, density: Density, trained: list[tuple[int, Member, Trained]], recipe: Recipe
-) -> tuple[FittedModel, tuple[MemberHistory, ...]]:
-    """Judge, weigh and calibrate the members of one plan."""
-    candidates = _candidates(plan, density, trained, recipe)
-    if not candidates:
-        raise ParameterError(
-            "Training must give finite likelihoods; every member diverged. Lower 'learning_rate'."
-        )
-    weights = _weights(candidates, recipe)
-    history = _history(trained, candidates, weights, recipe, density)
-    return _model(plan, candidates, weights, recipe), history
-
-
-def _candidates(
-    plan: Plan, density: Density, trained: list[tuple[int, Member, Trained]], recipe: Recipe
-) -> list[_Candidate]:
-    """Judge the members of one plan, and leave out those that diverged."""
-    judged = [
-        _judged(plan, density, one, own_passes(number, density.n_passes, recipe.selection), recipe)
-        for number, one in enumerate(trained)
-        if not one[2].diverged
-    ]
-    return [c for c in judged if np.isfinite([c.criterion, c.scale]).all()]
-
-
-def _model(
-    plan: Plan,
-    candidates: list[_Candidate],
-    weights: npt.NDArray[np.float64],
-    recipe: Recipe,
-) -> FittedModel:
-    """Put the members that weigh something together, with companions, and calibrate them."""
-    members = tuple(
-        FittedMember(
-            float(weight),
-            c.member.lam,
-            c.fold,
-            c.density,
-            c.passes,
-            c.anchors,
-            c.centre,
-            c.scale if recipe.selection == "average" else 1.0,
-        )
-        for c, weight in zip(candidates, weights, strict=True)
-        if weight > 0
-    )
-    uncalibrated = Calibration(np.zeros(1), np.zeros(1), 0.0, plan.guarantee)
-    parts = plan.encoder, members, recipe.selection, uncalibrated, _reference(plan)
-    model = FittedModel(*parts)
-    normals, distrust = trusted_normals(plan, model)
-    model = replace(model, distrust=distrust)
-    if recipe.selection == "average":
-        model = with_companions(plan, model, normals)
-    return calibrated(plan, model)
-
-
-def _judged(
-    plan: Plan,
-    template: Density,
-    one: tuple[int, Member, Trained],
-    passes: tuple[int, ...],
-    recipe: Recipe,
-) -> _Candidate:
-    """Measure a member at its best epoch, with some passes, on its own fold's rows."""
-    fold, member, trained = one
-    density = template.with_parameters(trained.parameters)
-
-    def rows(index: IntArray) -> Rows:
-        return Rows.of(plan.encoded.take(index), recipe.device)
-
-    def terms(index: IntArray) -> Tensor:
-        return member_terms(density, anchors, rows(index), passes)
-
-    # From rows that did not train: on those that did, cells cost less than on any other row.
-    validation = validation_normals(member)
-    anchors = pass_anchors(density, rows(validation), passes)
-    normal = terms(validation)
-    spread = float(total_cost(normal, recipe.selection).std())
-    log_p = _log_p(normal), _log_p(terms(member.validation_anomalies))
-    weights = torch.ones_like(log_p[0]), torch.ones_like(log_p[1])
-    doubtful = torch.from_numpy(plan.doubtful[validation])[None].to(recipe.device)
-    value = criterion(
-        *log_p,
-        *weights,
-        name=recipe.settings.criterion,
-        likelihood_weight=trimmed(log_p[0], weights[0], doubtful),
-    )
-    return _Candidate(
-        fold,
-        member,
-        trained,
-        density,
-        passes,
-        anchors,
-        part_costs(normal, recipe.selection).mean(0),
-        # One row, or rows all alike, have no spread: the unit is then that of the cost.
-        1.0 if spread < 1e-6 else spread,
-        float(value),
-    )
-
-
-def _log_p(terms: Float[Tensor, "o n d"]) -> Float[Tensor, "1 n"]:
-    return mean_over_passes(terms.double().sum(-1).T)[None]
-
-
-def _weights(candidates: list[_Candidate], recipe: Recipe) -> npt.NDArray[np.float64]:
-    """Weigh the members; with `average`, folds count alike, because their labels differ."""
-    values, lambdas = np.array([(c.criterion, c.member.lam) for c in candidates]).T
-    if recipe.selection == "best":
-        return best(values, [c.trained.best_epoch for c in candidates], lambdas)
-    folds = np.array([c.fold for c in candidates])
-    weights = np.zeros(len(values))
-    for fold in np.unique(folds):
-        members = np.flatnonzero(folds == fold)
-        one, own = candidates[members[0]].member, lambdas[members]
-        n_held_back = len(one.validation_anomalies)
-        n_anomalies = len(one.anomalies) + n_held_back
-        is_ranked = n_held_back >= ENOUGH_TO_RANK
-        weights[members] = average(values[members], own, n_anomalies) if is_ranked else spaced(own)
-    return weights / len(np.unique(folds))
-
-
-def _history(
-    trained: list[tuple[int, Member, Trained]],
-    candidates: list[_Candidate],
-    weights: npt.NDArray[np.float64],
-    recipe: Recipe,
-    density: Density,
-) -> tuple[MemberHistory, ...]:
-    judged = {
-        id(c.trained): (c.criterion, float(weight))
-        for c, weight in zip(candidates, weights, strict=True)
-    }
-    without_anomalies: CriterionName = (
-        "likelihood" if density.is_probabilistic else "reconstruction"
-    )
-    lines = []
-    for fold, member, one in trained:
-        value, weight = judged.get(id(one), (math.nan, 0.0))
-        held_back = len(member.validation_anomalies)
-        lines.append(
-            MemberHistory(
-                member.lam,
-                fold,
-                member.seed,
-                len(member.anomalies),
-                one.curve,
-                one.best_epoch,
-                recipe.settings.criterion if held_back else without_anomalies,
-                value,
-                weight,
-                "kept" if weight else "left out" if id(one) in judged else "diverged",
-            )
-        )
-    return tuple(lines)

@@ -16,11 +16,10 @@ from fewlier.table.label_column import listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 from fewlier.table.numbers import PLAIN
 from fewlier.table.schema import LEFT_OUT, Schema
-from fewlier.training.history import MemberCurve, curves_of
+from fewlier.training.history import MemberHistory
 
 if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.score.model import FittedModel
-    from fewlier.training.history import MemberHistory
 
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")
 
@@ -53,8 +52,8 @@ class Summary:
         What the fit decided or could not do.
     labelled_kinds : dict of str to int
         Labelled anomalies of each kind, where the labels name kinds.
-    curves : tuple of MemberCurve
-        Validation curve of every member.
+    history : tuple of MemberHistory
+        How every member fared.
     """
 
     n_normal: int
@@ -69,7 +68,7 @@ class Summary:
     passes_per_row: int
     seconds: float
     notes: tuple[str, ...]
-    curves: tuple[MemberCurve, ...]
+    history: tuple[MemberHistory, ...]
     n_compared: int
     labelled_kinds: dict[str, int]
 
@@ -129,7 +128,7 @@ class Summary:
         """
         own = {name: value for name, value in vars(self).items() if name != "decision"}
         own["lambda_weights"] = [list(pair) for pair in self.lambda_weights.items()]
-        own["curves"] = [curve.state() for curve in self.curves]
+        own["history"] = [member.state() for member in self.history]
         return State(own | {"notes": list(self.notes)})
 
     @classmethod
@@ -144,7 +143,7 @@ class Summary:
             unit=state.text("unit"),
             seconds=state.number("seconds"),
             notes=tuple(state.texts("notes")),
-            curves=tuple(map(MemberCurve.from_state, state.parts("curves"))),
+            history=tuple(map(MemberHistory.from_state, state.parts("history"))),
             labelled_kinds=state.mapping("labelled_kinds", lambda n: is_count(n, 1), "of counts"),
             **{name: state.count(name) for name in _COUNTS},
         )
@@ -176,14 +175,12 @@ def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
 
 def summarise(
     model: "FittedModel",
-    history: Sequence["MemberHistory"],
+    history: Sequence[MemberHistory],
     labels: Labels,
     seconds: float,
     notes: Sequence[str],
-    *,
-    first_epoch: int = 1,
 ) -> Summary:
-    """Gather what a fit did; `first_epoch` is the number of the first that was judged."""
+    """Gather what a fit did."""
     kept = [line for line in history if line.weight]
     n_normal, n_anomaly, n_unlabelled = (
         int((labels.codes == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
@@ -198,12 +195,12 @@ def summarise(
         labelled_kinds=labels.kind_counts,
         kinds=_kinds(model.encoder.schema),
         lambda_weights=weights,
-        validation=sum(line.weight * line.criterion for line in kept),
+        validation=sum(line.weight * (line.criterion or 0.0) for line in kept),
         criterion=kept[0].criterion_name,
         decision=model.calibration.at,
-        unit=unit_of(model),
-        passes_per_row=model.passes_per_row,
-        n_compared=model.neighbours.n_rows if model.neighbours else 0,
+        unit=model.ensemble.unit,
+        passes_per_row=model.ensemble.passes_per_row,
+        n_compared=model.n_compared,
         seconds=seconds,
         notes=(
             *labels.notes,
@@ -212,7 +209,7 @@ def summarise(
             *notes,
             *_diverged(history),
         ),
-        curves=curves_of(history, first_epoch),
+        history=tuple(history),
     )
 
 
@@ -228,11 +225,11 @@ def _distrust(model: "FittedModel", n_unlabelled: int) -> list[str]:
     if not n_distrusted:
         return [f"{note}."]
     count, are = ("counts", "is") if n_distrusted == 1 else ("count", "are")
-    beside = f", and {are} left out of the comparison" if model.neighbours else ""
+    beside = f", and {are} left out of the comparison" if model.n_compared else ""
     return [f"{note}: {n_distrusted} of {n_rows} looked at {count} less than half{beside}."]
 
 
-def _diverged(history: Sequence["MemberHistory"]) -> list[str]:
+def _diverged(history: Sequence[MemberHistory]) -> list[str]:
     lambdas = [f"{line.lam:g}" for line in history if line.status == "diverged"]
     if not lambdas:
         return []
@@ -256,8 +253,3 @@ def _kind(column: Column) -> str:
     written = "" if column.form == PLAIN else f", written like {column.form}"
     scored = f", scored by {column.conditional}" if column.conditional else ""
     return column.description + scored + written
-
-
-def unit_of(model: "FittedModel") -> str:
-    """Return the unit of a model's scores."""
-    return model.density.unit if model.selection == "best" else "standard units"

@@ -20,7 +20,7 @@ def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
     assert facts["model"] == str(model)
     assert facts["bytes"] == model.stat().st_size
     assert facts["versions"]["fewlier"] == __version__
-    assert facts["n_members"] == len(loaded.model_.members)
+    assert facts["n_members"] == len(loaded.model_.ensemble.members)
     assert facts["selection"] == "average"
     assert [column["name"] for column in facts["columns"]] == ["amount", "visits", "city"]
     assert facts["parameters"]["max_epochs"] == 10

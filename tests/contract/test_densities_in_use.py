@@ -283,9 +283,9 @@ def test_a_fitted_detector_can_be_copied(name):
 def test_sizes_are_the_densitys_own_unless_given(name):
     table = orders(60)
     own = small(max_epochs=1, lambdas=(0,)).set_params(density=name).fit(table)
-    assert own.model_.density.settings.get_params() == DENSITIES[name]().get_params()
+    assert own.model_.ensemble.density.settings.get_params() == DENSITIES[name]().get_params()
     given = quick(name, hidden=[7, 5], max_epochs=1, lambdas=(0,)).fit(table)
-    assert given.model_.density.settings.hidden == (7, 5)
+    assert given.model_.ensemble.density.settings.hidden == (7, 5)
 
 
 @pytest.mark.gpu

@@ -41,7 +41,7 @@ def second(monkeypatch):
 
 def scored_by(detector):
     """Return which class scores each column."""
-    groups = detector.model_.density.joint.groups
+    groups = detector.model_.ensemble.density.joint.groups
     names = detector.model_.encoder.schema.names
     return {names[d]: type(g.conditional) for g in groups for d in g.columns.tolist()}
 

@@ -130,7 +130,7 @@ def test_the_papers_autoencoder_is_a_setting():
     detector = AnomalyDetector.as_published()
     detector.set_params(density=Vae(n_components=1), lambdas=(0,), max_epochs=2)
     detector.set_params(false_alarm_rate=0.2, random_state=0).fit(table)
-    density = detector.model_.density
+    density = detector.model_.ensemble.density
     assert [tuple(w.shape) for w in density.encoder.weights] == [(3, 100), (100, 40)]
     assert [tuple(w.shape) for w in density.decoder.weights] == [(20, 100), (100, 9)]
     assert density.joint.n_components == 1

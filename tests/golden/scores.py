@@ -86,7 +86,7 @@ def observe(name):
     detector, rows = CASES[name]()
     rows = rows[:N_ROWS]
     weights = hashlib.sha256()
-    for member in detector.model_.members:
+    for member in detector.model_.ensemble.members:
         for _, parameter in sorted(member.density.named_parameters()):
             weights.update(parameter.detach().cpu().numpy().tobytes())
     explanation = detector.explain(rows)

@@ -90,10 +90,10 @@ def other(request, folder):
 @pytest.mark.parametrize("name", ["hidden", "latent", "n_samples", "n_transforms", "n_components"])
 def test_sizes_beyond_the_file_are_refused_before_they_are_allocated(other, folder, name):
     manifest, tensors = parts_of(other)
-    if name not in manifest["model"]["density"]:
+    if name not in manifest["model"]["ensemble"]["density"]:
         return  # not a size of this density
     largest = 2**31 - 1
-    manifest["model"]["density"][name] = [largest] if name == "hidden" else largest
+    manifest["model"]["ensemble"]["density"][name] = [largest] if name == "hidden" else largest
     # An autoencoder's code is at most half as long as the row, whatever is asked for.
     loads_or_is_refused(rewritten(folder / "sizes.fewlier", manifest, tensors))
     if name == "hidden":
@@ -105,7 +105,7 @@ def test_sizes_beyond_the_file_are_refused_before_they_are_allocated(other, fold
 @settings(max_examples=40)
 def test_other_densities_too_raise_nothing_but_a_format_error(other, folder, data):
     manifest, tensors = parts_of(other)
-    density = manifest["model"]["density"]
+    density = manifest["model"]["ensemble"]["density"]
     place = data.draw(st.sampled_from(list(nodes(density))))
     replace_at(density, place, data.draw(JSON | st.integers(1, 2**31 - 1)))
     loads_or_is_refused(rewritten(folder / "other.fewlier", manifest, tensors))

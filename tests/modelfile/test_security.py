@@ -1,5 +1,6 @@
 """What SECURITY.md promises of model files: no code, no network, little memory."""
 
+import copy
 import json
 import struct
 import subprocess
@@ -127,8 +128,8 @@ def bombs(tmp_path_factory):
     paths += [rewritten(folder / name, content, weights) for name, content in contents.items()]
     sizes = {"n_orderings": 10**9, "n_components": 10**9, "hidden": [10**9]}
     for name, size in sizes.items():
-        model = manifest["model"]
-        record = manifest | {"model": model | {"density": model["density"] | {name: size}}}
+        record = copy.deepcopy(manifest)
+        record["model"]["ensemble"]["density"][name] = size
         paths += [rewritten(folder / name, record, weights)]
         paths += [claiming(rewritten(folder / f"claimed {name}", record, weights))]
     many = manifest | {"more": json.loads(keyed(MAX_VALUES // 2))}

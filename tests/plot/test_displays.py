@@ -258,7 +258,7 @@ def test_lambdas_of_a_loaded_model_are_those_of_the_fit(detector, tmp_path):
     detector.save(tmp_path / "a.fewlier")
     display = LambdaDisplay.from_detector(AnomalyDetector.load(tmp_path / "a.fewlier"))
     assert display.summary.lambda_weights == detector.summary_.lambda_weights
-    assert [curve.lam for curve in display.summary.curves] == [
+    assert [curve.lam for curve in display.summary.history] == [
         line.lam for line in detector.history_
     ]
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]

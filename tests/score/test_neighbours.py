@@ -14,15 +14,31 @@ from sklearn.neighbors import NearestNeighbors
 
 from fewlier.density.joint import Rows
 from fewlier.score import neighbours as module
+from fewlier.score.held_out import held_out_scores
+from fewlier.score.model import Scorer
 from fewlier.score.nearest import LEAST
 from fewlier.score.neighbours import Neighbours, n_rows_at_most
+from fewlier.score.part import Own
 from fewlier.score.selection import own_passes
 from fewlier.score.space import LIMIT, Space
 from fewlier.table import Encoder, Table, infer_schema
-from fewlier.unseen import out_of_fold_scores
 
 N, N_ODD = 300, 6
 COLUMNS = ["size", "visits", "city"]
+CPU = torch.device("cpu")
+
+
+def score(neighbours, encoded, own=None):
+    """Return z of encoded rows; with their ids, none is its own neighbour."""
+    return parts(neighbours, encoded, own).sum(1)
+
+
+def parts(neighbours, encoded, own=None):
+    """Return what columns add to z."""
+    own = None if own is None else Own(own)
+    contributions = neighbours.contributions(Rows.of(encoded), {}, own)
+    assert (contributions[:, -1] == 0).all()
+    return contributions[:, :-1]
 
 
 def shops(n=N, seed=0, n_odd=N_ODD, gaps=0.1):
@@ -50,7 +66,7 @@ def encoded(frame, like=None):
 def found(frame, n_odd=N_ODD):
     encoder, rows = encoded(frame)
     numbers = np.arange(n_odd, len(frame)), np.arange(n_odd)
-    return encoder, rows, Neighbours.of(encoder, rows, numbers)
+    return encoder, rows, Neighbours.fit(encoder, rows, numbers, CPU)
 
 
 @pytest.fixture(scope="module")
@@ -79,21 +95,22 @@ def test_scores_are_those_of_scikit_learns_neighbours(n_odd):
     if n_odd:
         truth = np.repeat([0, 1], [len(own), n_odd])
         auc = roc_auc_score(truth, np.append(own, half_log(odd, normals, 5)))
-        assert neighbours.alone == pytest.approx(max(0, 2 * auc - 1))
+        assert neighbours.novelty == pytest.approx(max(0, 2 * auc - 1))
         # In a space where columns weigh differently, both distances.
-        stretch = np.sqrt(neighbours.space.weight.numpy())[neighbours.space.owner]
+        found_space = neighbours.normals.space
+        stretch = np.sqrt(found_space.weight.numpy())[found_space.owner]
         odd, normals, fresh_points = odd * stretch, normals * stretch, space[1] * stretch
         own, new = half_log(normals, normals, 6), half_log(fresh_points, normals, 5)
         k = min(2, n_odd)
         near, new_near = half_log(normals, odd, k), half_log(fresh_points, odd, k)
         scores = [
             ((to - near.mean()) - (of - own.mean())) / (near - own).std()
-            - neighbours.alone * (of - own.mean()) / own.std()
+            - neighbours.novelty * (of - own.mean()) / own.std()
             for of, to in ((own, near), (new, new_near))
         ]
         own, new = -scores[0], -scores[1]
     expected = (new - own.mean()) / own.std()
-    np.testing.assert_allclose(neighbours.score(Rows.of(fresh)), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(score(neighbours, fresh), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("n_odd", [1, 6])
@@ -114,8 +131,9 @@ def test_columns_weigh_by_how_far_labelled_anomalies_are_from_normals_next_to_th
     typical = apart[1].mean(0) * np.exp(np.log(apart[1].sum(1)).mean()) / apart[1].sum(1).mean()
     ratio = np.minimum(apart[0] / (typical + 1e-3), 20).sum(0)
     expected = ((10 + ratio) / (10 + n_odd)) ** 2
-    np.testing.assert_allclose(neighbours.space.weight, expected / expected.mean(), rtol=1e-3)
-    first, second, *rest = neighbours.space.weight
+    weight = neighbours.normals.space.weight
+    np.testing.assert_allclose(weight, expected / expected.mean(), rtol=1e-3)
+    first, second, *rest = weight
     assert first > second > max(rest)
 
 
@@ -126,12 +144,11 @@ def test_without_labels_columns_weigh_alike_and_with_a_useless_one_a_row_is_foun
     frame.loc[odd, 0] += 3
     normals, labels, tested = np.arange(200, 600), np.arange(6), np.arange(6, 200)
     encoder, rows = encoded(frame.rename(columns="c{}".format))
-    fits = {n: Neighbours.of(encoder, rows, (normals, labels[:n])) for n in (0, 6)}
-    assert (fits[0].space.weight == 1).all()
-    plain = replace(fits[6], normals=fits[0].normals, anomalies=None, space=fits[0].space)
+    fits = {n: Neighbours.fit(encoder, rows, (normals, labels[:n]), CPU) for n in (0, 6)}
+    assert (fits[0].normals.space.weight == 1).all()
+    plain = replace(fits[6], normals=fits[0].normals, anomalies=None)
     plain, weighed = (
-        roc_auc_score(odd[tested], one.score(Rows.of(rows.take(tested))))
-        for one in (plain, fits[6])
+        roc_auc_score(odd[tested], score(one, rows.take(tested))) for one in (plain, fits[6])
     )
     assert weighed > plain + 0.1
 
@@ -147,9 +164,9 @@ def test_numbers_lie_where_they_do_however_networks_read_them(kind):
         schema = infer_schema(table, overrides)
         encoder = Encoder.fit(schema, schema.match(table))
         numbers = np.arange(N), np.arange(0)
-        neighbours = Neighbours.of(encoder, encoder.encode(schema.match(table)), numbers)
+        neighbours = Neighbours.fit(encoder, encoder.encode(schema.match(table)), numbers, CPU)
         new = schema.match(Table.of(pd.DataFrame(fresh.astype(float), columns=names)))
-        scores.append(neighbours.score(Rows.of(encoder.encode(new))))
+        scores.append(score(neighbours, encoder.encode(new)))
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
 
 
@@ -171,16 +188,13 @@ def test_a_number_that_a_column_cannot_hold_is_odder_the_further_away_it_is(kind
     encoder = Encoder.fit(schema, schema.match(table))
     rows = encoder.encode(schema.match(table))
     for numbers in ((np.arange(N), np.arange(0)), (np.arange(N_ODD, N), np.arange(N_ODD))):
-        neighbours = Neighbours.of(encoder, rows, numbers)
+        neighbours = Neighbours.fit(encoder, rows, numbers, CPU)
         new = pd.concat([frame.head(1)] * 4, ignore_index=True)
         new.loc[1:, "b"] = odd
         encoded = encoder.encode(schema.match(Table.of(new)))
         assert encoded.impossible.sum() == 3
-        found = Rows.of(encoded)
-        scores = neighbours.score(found)
-        assert (np.diff(scores) > 0).all()
-        contributions = neighbours.contributions(found)
-        np.testing.assert_allclose(contributions.sum(1), scores, atol=1e-9)
+        contributions = parts(neighbours, encoded)
+        assert (np.diff(contributions.sum(1)) > 0).all()
         assert (contributions[1:].argmax(1) == 1).all()
 
 
@@ -196,16 +210,18 @@ def test_normals_that_a_column_cannot_hold_do_not_widen_it(kind):
     rows = encoder.encode(schema.match(Table.of(frame)))
     numbers = np.arange(N), np.arange(0)
     spaces = [
-        Neighbours.of(encoder, rows.take(np.arange(n, N)), (numbers[0][n:] - n, numbers[1])).space
+        Neighbours.fit(
+            encoder, rows.take(np.arange(n, N)), (numbers[0][n:] - n, numbers[1]), CPU
+        ).normals.space
         for n in (0, 2)
     ]
     np.testing.assert_allclose(spaces[0].scale, spaces[1].scale, rtol=0.02)
     np.testing.assert_allclose(
         spaces[0].mean, spaces[1].mean, atol=0.02 * float(spaces[1].scale[0])
     )
-    neighbours = Neighbours.of(encoder, rows, numbers)
-    assert np.isfinite(neighbours.score(Rows.of(rows))).all()
-    assert torch.isfinite(Space.of(encoder, Rows.of(rows)).numbers.points(Rows.of(rows))).all()
+    neighbours = Neighbours.fit(encoder, rows, numbers, CPU)
+    assert np.isfinite(score(neighbours, rows)).all()
+    assert torch.isfinite(Space.fit(encoder, Rows.of(rows)).numbers.points(Rows.of(rows))).all()
 
 
 def test_levels_that_anomalies_alone_have_do_not_move_gaps():
@@ -219,7 +235,7 @@ def test_levels_that_anomalies_alone_have_do_not_move_gaps():
         schema = infer_schema(table, {"stars": "category", "x": "real"})
         encoder = Encoder.fit(schema, schema.match(table))
         spaces.append(
-            Space.of(
+            Space.fit(
                 encoder, Rows.of(encoder.encode(schema.match(table)).take(np.arange(N_ODD, N)))
             )
         )
@@ -235,13 +251,12 @@ def test_a_column_that_labels_say_nothing_of_cannot_hide_an_impossible_number():
     schema = infer_schema(table, dict.fromkeys(frame, "count"))
     encoder = Encoder.fit(schema, schema.match(table))
     rows = encoder.encode(schema.match(table))
-    neighbours = Neighbours.of(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD)))
-    assert float(neighbours.space.weight[1]) < 0.5
+    neighbours = Neighbours.fit(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD)), CPU)
+    assert float(neighbours.normals.space.weight[1]) < 0.5
     new = frame.tail(1).assign(b=-1000.0)
-    parts = neighbours._parts(
-        Rows.of(encoder.encode(schema.match(Table.of(new)))), neighbours.normals, None
-    )
-    assert float(parts[0, 1]) > (LIMIT - 2) ** 2
+    rows = Rows.of(encoder.encode(schema.match(Table.of(new))))
+    distances = neighbours.normals.distances(rows, None)
+    assert float(distances[0, 1]) > (LIMIT - 2) ** 2
 
 
 @pytest.mark.parametrize("kind", ["real", "positive", "count", "category"])
@@ -256,12 +271,14 @@ def test_gaps_of_normals_move_none_of_their_neighbours(kind):
         schema = infer_schema(table, {"level": kind, "x": "real"})
         encoder = Encoder.fit(schema, schema.match(table))
         rows = encoder.encode(schema.match(table))
-        neighbours.append(Neighbours.of(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD))))
+        neighbours.append(
+            Neighbours.fit(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD)), CPU)
+        )
     one, other = neighbours
     # Gaps lie at the mean, where they narrow the spread by a tenth, and move nothing else.
-    mean, scale = float(one.space.mean[0]), float(one.space.scale[0])
-    assert float(other.space.scale[0]) == pytest.approx(scale, rel=0.2)
-    assert float(other.space.mean[0]) == pytest.approx(mean, abs=0.2 * scale)
+    mean, scale = float(one.normals.space.mean[0]), float(one.normals.space.scale[0])
+    assert float(other.normals.space.scale[0]) == pytest.approx(scale, rel=0.2)
+    assert float(other.normals.space.mean[0]) == pytest.approx(mean, abs=0.2 * scale)
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-7, 1e9])
@@ -273,49 +290,53 @@ def test_the_unit_of_a_positive_column_does_not_matter(unit):
         schema = infer_schema(table, {"size": "positive", "x": "real"})
         encoder = Encoder.fit(schema, schema.match(table))
         rows = encoder.encode(schema.match(table))
-        neighbours = Neighbours.of(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD)))
-        scores.append(neighbours.score(Rows.of(rows)))
+        neighbours = Neighbours.fit(encoder, rows, (np.arange(N_ODD, N), np.arange(N_ODD)), CPU)
+        scores.append(score(neighbours, rows))
     np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-3)
 
 
 def test_normals_that_are_not_their_own_neighbours_have_mean_0_and_spread_1():
     _, rows, neighbours = found(shops())
     numbers = np.arange(N_ODD, N)
-    z = neighbours.score(Rows.of(rows.take(numbers)), rows.ids()[numbers])
+    z = score(neighbours, rows.take(numbers), rows.ids()[numbers])
     assert z.mean() == pytest.approx(0, abs=1e-9)
     assert z.std() == pytest.approx(1, abs=1e-9)
-    assert neighbours.score(Rows.of(rows.take(numbers))).mean() < -0.1  # each is its nearest
+    assert score(neighbours, rows.take(numbers)).mean() < -0.1  # each is its nearest
 
 
 @pytest.mark.parametrize("gaps", [0, 0.3, 1])
 @pytest.mark.parametrize("n_odd", [0, 1, 6])
-def test_contributions_add_up_to_the_score(gaps, n_odd):
+def test_contributions_add_up_to_the_logarithms_of_the_distances(gaps, n_odd):
     encoder, _, neighbours = found(shops(n_odd=n_odd, gaps=0.2), n_odd)
     _, fresh = encoded(shops(50, seed=1, gaps=gaps), encoder)
     strange = shops(3, seed=2).assign(size=[1e300, None, -5], city="Paris", visits=-1.0)
     for rows in (fresh, encoded(strange, encoder)[1]):
-        contributions = neighbours.contributions(Rows.of(rows))
-        np.testing.assert_allclose(
-            contributions.sum(1), neighbours.score(Rows.of(rows)), rtol=1e-9, atol=1e-9
-        )
-        assert np.isfinite(contributions).all()
+        z = 0
+        sides = {neighbours.normals: neighbours.normal_weight, neighbours.anomalies: -1}
+        for side, weight in sides.items():
+            if side is not None:
+                distance = side.distances(Rows.of(rows), None).sum(1)
+                z += weight * (distance / side.typical.sum()).log().numpy() / 2
+        expected = z / neighbours.spread
+        np.testing.assert_allclose(score(neighbours, rows), expected, rtol=1e-9, atol=1e-9)
+        assert np.isfinite(parts(neighbours, rows)).all()
 
 
 @pytest.mark.parametrize("side", ["normals", "anomalies"])
 def test_a_row_left_out_is_as_if_it_had_never_been_there(side):
     _, rows, neighbours = found(shops(gaps=0))
     number = {"normals": 40, "anomalies": 2}[side]
-    one = Rows.of(rows.take([number]))
-    landmarks = getattr(neighbours, side)
+    one = rows.take([number])
+    known = getattr(neighbours, side)
+    landmarks = known.landmarks
     own = rows.ids()[[number]]
     others = landmarks.ids != own
-    removed = replace(
-        landmarks, rows=landmarks.rows[torch.from_numpy(others)], ids=landmarks.ids[others]
-    )
-    without = replace(neighbours, **{side: removed})
-    left_out = neighbours.score(one, own)
-    np.testing.assert_array_equal(left_out, without.score(one))
-    assert not np.array_equal(left_out, neighbours.score(one))
+    points = landmarks.points[torch.from_numpy(others)]
+    removed = replace(landmarks, points=points, ids=landmarks.ids[others])
+    without = replace(neighbours, **{side: replace(known, landmarks=removed)})
+    left_out = score(neighbours, one, own)
+    np.testing.assert_array_equal(left_out, score(without, one))
+    assert not np.array_equal(left_out, score(neighbours, one))
 
 
 def test_copies_of_a_row_are_left_out_with_it():
@@ -324,12 +345,12 @@ def test_copies_of_a_row_are_left_out_with_it():
     copied = pd.concat([table] + 8 * [table.iloc[[50]]], ignore_index=True)
     _, more, with_copies = found(copied)
     alone, beside_copies = (
-        one._parts(Rows.of(some.take([50])), one.normals, some.ids()[[50]])
+        one.normals.distances(Rows.of(some.take([50])), some.ids()[[50]])
         for one, some in ((neighbours, rows), (with_copies, more))
     )
     # The copies move the mean and the scale of the columns a little.
     np.testing.assert_allclose(beside_copies, alone, rtol=0.2)
-    fresh = with_copies._parts(Rows.of(more.take([50])), with_copies.normals, None)
+    fresh = with_copies.normals.distances(Rows.of(more.take([50])), None)
     assert fresh.sum() < 0.01 * beside_copies.sum()
 
 
@@ -347,10 +368,10 @@ def test_a_missing_cell_adds_nothing_and_a_row_without_any_is_typical():
     encoder, _, neighbours = found(shops())
     fresh = shops(60, seed=3, gaps=0.4)
     _, rows = encoded(fresh, encoder)
-    contributions = neighbours.contributions(Rows.of(rows))
+    contributions = parts(neighbours, rows)
     assert (contributions[fresh.isna().to_numpy()] == 0).all()
     _, nothing = encoded(fresh.mask(np.ones(fresh.shape, dtype=bool), None), encoder)
-    np.testing.assert_allclose(neighbours.score(Rows.of(nothing)), 0, atol=1e-12)
+    np.testing.assert_allclose(score(neighbours, nothing), 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
@@ -359,8 +380,7 @@ def test_leaving_cells_out_makes_rows_no_more_normal_than_typical_ones(share):
     fresh = shops(500, seed=3, n_odd=0, gaps=0)
     gaps = np.random.default_rng(0).random(fresh.shape) < share
     whole, holed = (
-        neighbours.score(Rows.of(encoded(table, encoder)[1]))
-        for table in (fresh, fresh.mask(gaps, None))
+        score(neighbours, encoded(table, encoder)[1]) for table in (fresh, fresh.mask(gaps, None))
     )
     assert np.median(holed) > np.median(whole) - 0.1
     assert holed.min() >= whole.min()
@@ -371,21 +391,23 @@ def test_a_gap_where_there_was_none_and_a_value_outside_the_domain_are_far_away(
     encoder, _, neighbours = found(shops(gaps=0))
     fresh = shops(30, seed=3, n_odd=0, gaps=0)
     _, rows = encoded(fresh.assign(**{column: None}), encoder)
-    contributions = neighbours.contributions(Rows.of(rows))
+    contributions = parts(neighbours, rows)
     assert (contributions[:, COLUMNS.index(column)] > 0.5).all()
     if column == "city":
         _, rows = encoded(fresh.assign(city="Paris"), encoder)
-        np.testing.assert_array_equal(neighbours.contributions(Rows.of(rows)), contributions)
+        np.testing.assert_array_equal(parts(neighbours, rows), contributions)
 
 
 def test_wide_tables_keep_fewer_rows(monkeypatch):
     assert n_rows_at_most(20) == 5000
     assert n_rows_at_most(2000) == 8 * 2**20 // 8000
     assert n_rows_at_most(10**9) == 5
-    monkeypatch.setattr(module, "MAX_BYTES", 4 * 5 * 50)  # five inputs
+    monkeypatch.setattr(module, "_MAX_BYTES", 4 * 5 * 50)  # five inputs
     fitted = small(max_epochs=1).fit(shops(gaps=0), np.arange(N) < N_ODD)
-    record = fitted.model_.neighbours.record
-    assert (record["n_normals"], record["n_anomalies"]) == (50, N_ODD)
+    kept = fitted.model_.parts["neighbours"]
+    assert len(kept.normals.landmarks.points) == 50
+    assert len(kept.anomalies.landmarks.points) == N_ODD
+    assert kept.n_rows == fitted.model_.n_compared == 50 + N_ODD
 
 
 # In a detector
@@ -397,15 +419,16 @@ def test_the_score_is_the_sum_of_its_parts(n_labels, trees):
     fresh = shops(50, seed=7)
     model = detector.model_
     encoded = model.encode(Table.of(fresh))
-    alone = replace(model, neighbours=None, forest=None)
-    found = [alone.score(encoded), model.neighbours.score(Rows.of(encoded)), 0.0]
-    if model.forest:
-        features = model.features(Rows.of(encoded), model.density_parts(encoded))
-        found[2] = model.forest.score(features)
-    assert (model.forest is None) == (n_labels < 3)
+    alone = Scorer(model.encoder, model.ensemble)
+    near = model.parts["neighbours"]
+    found = [alone.score(encoded), score(near, encoded), 0.0]
+    assert ("trees" in model.parts) == (n_labels >= 3)
+    if "trees" in model.parts:
+        before = {"density": alone.contributions(encoded)}
+        found[2] = model.parts["trees"].contributions(Rows.of(encoded), before).sum(1)
     if not n_labels:
-        assert model.neighbours.alone == 0.5
-    parts = (1, 1 + 9 * model.neighbours.alone, trees)
+        assert near.novelty == 0.5
+    parts = (1, 1 + 9 * near.novelty, trees)
     expected = sum(weight * part for weight, part in zip(parts, found, strict=True)) / sum(parts)
     np.testing.assert_allclose(model.score(encoded), expected, atol=1e-5)
     np.testing.assert_array_equal(detector.score_samples(fresh), alone.log_density(encoded))
@@ -413,8 +436,8 @@ def test_the_score_is_the_sum_of_its_parts(n_labels, trees):
 
 def test_the_best_member_has_no_companion_and_all_passes():
     best = small(selection="best", n_orderings=3).fit(shops(), np.arange(N) < N_ODD)
-    assert best.model_.neighbours is None
-    (member,) = best.model_.members
+    assert list(best.model_.parts) == ["density"]
+    (member,) = best.model_.ensemble.members
     assert member.passes == (0, 1, 2)
     fresh = shops(20, seed=7)
     np.testing.assert_allclose(best.anomaly_score(fresh), -best.score_samples(fresh), rtol=1e-6)
@@ -430,11 +453,11 @@ def test_passes_are_shared_out_in_turn():
 
 def test_members_take_their_own_passes_and_a_row_as_many_in_all():
     fitted = small(n_orderings=5, max_epochs=1).fit(shops(), np.arange(N) < N_ODD)
-    for member in fitted.model_.members:
+    for member in fitted.model_.ensemble.members:
         index = 2 * member.fold + (0, 10).index(member.lam)
         assert member.passes == own_passes(index, 5, "average")
         assert member.anchors.typical.shape == (2, 3)
-    assert fitted.model_.passes_per_row == 2 * len(fitted.model_.members)
+    assert fitted.model_.ensemble.passes_per_row == 2 * len(fitted.model_.ensemble.members)
 
 
 @pytest.mark.slow
@@ -443,20 +466,21 @@ def test_rows_that_every_fold_holds_back_are_no_neighbours():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 2)), columns=["a", "b"])
     fitted = small(max_epochs=1, hidden=(4,), false_alarm_rate=0.01).fit(X, np.arange(n) < 4)
     common = set.intersection(*(set(f.calibration.tolist()) for f in fitted._plan.folds))
-    near = fitted.model_.neighbours
+    near = fitted.model_.parts["neighbours"]
     assert len(common) == 210
-    assert not np.isin(fitted._plan.ids[list(common)], near.normals.ids).any()
-    assert near.anomalies.ids.tolist() == fitted._plan.ids[:4].tolist()
+    assert not np.isin(fitted._plan.ids[list(common)], near.normals.landmarks.ids).any()
+    assert near.anomalies.landmarks.ids.tolist() == fitted._plan.ids[:4].tolist()
     assert fitted.model_.calibration.guarantee.startswith("exact")
 
 
 def test_training_rows_are_scored_without_themselves(detector):
     model, plan = detector.model_, detector._plan
-    scores = out_of_fold_scores(plan, model)
+    scores = held_out_scores(plan, model.scorer)
     np.testing.assert_array_equal(detector.decision_scores_, scores)
     seen = detector.anomaly_score(shops())
     rows = plan.encoded.take(np.arange(N))
-    near = model.neighbours.score(Rows.of(rows)) - model.neighbours.score(Rows.of(rows), rows.ids())
+    neighbours = model.parts["neighbours"]
+    near = score(neighbours, rows) - score(neighbours, rows, rows.ids())
     complete = shops().notna().all(axis=1).to_numpy()
     assert (near[:N_ODD][complete[:N_ODD]] > 0).all()  # each is a known anomaly to itself
     assert (near[N_ODD:][complete[N_ODD:]] < 0).all()
@@ -473,9 +497,9 @@ def test_unlabelled_rows_that_are_distrusted_are_no_neighbours():
     quick = {"max_epochs": 30, "learning_rate": 0.01}
     robust, trusting = (small(unlabelled=how, **quick).fit(table) for how in ("robust", "normal"))
     hidden = robust._plan.ids[:10]
-    assert np.isin(hidden, trusting.model_.neighbours.normals.ids).all()
-    assert not np.isin(hidden, robust.model_.neighbours.normals.ids).any()
-    assert len(robust.model_.neighbours.normals.rows) > 0.9 * (N - 10)
+    assert np.isin(hidden, trusting.model_.parts["neighbours"].normals.landmarks.ids).all()
+    assert not np.isin(hidden, robust.model_.parts["neighbours"].normals.landmarks.ids).any()
+    assert len(robust.model_.parts["neighbours"].normals.landmarks.points) > 0.9 * (N - 10)
 
 
 @pytest.mark.slow
@@ -484,9 +508,12 @@ def test_an_update_compares_with_the_rows_at_hand(detector, tmp_path):
     updated = type(detector).load(tmp_path / "m.fewlier")
     more = shops(30, seed=8)
     updated.update(more, np.arange(30) < N_ODD)
-    near = updated.model_.neighbours
+    near = updated.model_.parts["neighbours"]
     n_normals = N - N_ODD + 24 - 1  # one is a copy of a row of the fit
-    assert (len(near.normals.rows), len(near.anomalies.rows)) == (n_normals, 2 * N_ODD)
+    assert (len(near.normals.landmarks.points), len(near.anomalies.landmarks.points)) == (
+        n_normals,
+        2 * N_ODD,
+    )
 
 
 @pytest.mark.slow
@@ -524,7 +551,7 @@ def test_tables_of_any_shape_are_fitted_saved_and_explained(change, n_labels, tm
     table = change(shops(gaps=0.05))
     n_labels = min(n_labels, len(table) - 1)
     quick = small(max_epochs=1, hidden=(4,)).fit(table, np.arange(len(table)) < n_labels)
-    assert (quick.model_.neighbours.anomalies is None) == (n_labels == 0)
+    assert (quick.model_.parts["neighbours"].anomalies is None) == (n_labels == 0)
     scores = quick.anomaly_score(table)
     assert np.isfinite(scores).all()
     assert np.isfinite(quick.decision_scores_).all()
@@ -538,8 +565,10 @@ def test_tables_of_any_shape_are_fitted_saved_and_explained(change, n_labels, tm
 def test_a_member_that_knows_normals_has_a_share_and_says_what_was_expected():
     fitted = small(lambdas=(0, 1e4), max_epochs=20).fit(shops(gaps=0), np.arange(N) < N_ODD)
     model = fitted.model_
-    assert {(member.lam, member.weight) for member in model.members} == {(0, 0.125), (1e4, 0.375)}
-    assert model.likeliest.lam == 0
+    lambdas = [member.lam for member in model.ensemble.members]
+    weights = zip(lambdas, model.ensemble.weights, strict=True)
+    assert set(weights) == {(0, 0.125), (1e4, 0.375)}
+    assert model.ensemble.likeliest.lam == 0
 
 
 def test_one_label_is_enough_to_find_its_like():
@@ -559,7 +588,7 @@ def test_one_label_is_enough_to_find_its_like():
 def test_members_are_ranked_only_where_three_anomalies_are_held_back(n_labels, n_kept):
     lambdas = (0, 1, 10)
     fitted = small(max_epochs=1, lambdas=lambdas).fit(shops(gaps=0), np.arange(N) < n_labels)
-    members = fitted.model_.members
+    members = fitted.model_.ensemble.members
     assert len(members) == n_kept
     if n_kept == 2 * len(lambdas):
-        assert {member.weight for member in members} == {1 / 6}
+        assert set(fitted.model_.ensemble.weights) == {1 / 6}

@@ -14,7 +14,8 @@ from fewlier.density import DENSITIES
 from fewlier.density.joint import Rows
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.training import stack
-from fewlier.training.stack import Member, Settings, criterion, train
+from fewlier.training.objective import criterion
+from fewlier.training.stack import Member, Settings, train
 
 N_NORMALS, N_ANOMALIES = 150, 8
 QUICK = Settings(max_epochs=5, batch_size=25, learning_rate=0.01)
@@ -47,7 +48,7 @@ def member(lam=1, seed=0, normals=100, anomalies=(0, 1, 2), validation_anomalies
         N_NORMALS + np.array(rows, dtype=np.int64) for rows in (anomalies, validation_anomalies)
     )
     validation = np.arange(100 + 4 * seed, N_NORMALS)
-    return Member(float(lam), seed, np.arange(normals), first, validation, second)
+    return Member(float(lam), 0, seed, np.arange(normals), first, validation, second)
 
 
 def run(members, settings=QUICK, frame=None, name="made", **changes):

@@ -125,7 +125,7 @@ def test_the_default_detector_is_given_training_and_validation_rows_without_sayi
         detector.fit(np.concatenate([training, validation]), np.concatenate([labels, more]))
         assert row.auc == pytest.approx(roc_auc_score(y, detector.anomaly_score(test)), abs=1e-9)
         assert row.validation_auc is None
-        assert (row.parameter, row.value) == ("members", str(len(detector.model_.members)))
+        assert (row.parameter, row.value) == ("members", str(len(detector.model_.ensemble.members)))
 
 
 def test_proposed_is_the_best_of_its_lambdas_and_made_is_lambda_0():

@@ -33,7 +33,8 @@ def _facts(state: "State") -> tuple[dict[str, Any], str]:
     from fewlier.table import Encoder
 
     model, versions = state.part("model"), state.part("versions")
-    density = model.part("density")
+    ensemble = model.part("ensemble")
+    density = ensemble.part("density")
     name = density.text("name")
     calibration = Calibration.from_state(model.part("calibration"))
     schema = Encoder.from_state(model.part("encoder")).schema
@@ -42,8 +43,8 @@ def _facts(state: "State") -> tuple[dict[str, Any], str]:
         "format_version": VERSION,
         "versions": {name: versions.text(name) for name in ("fewlier", "torch")},
         "density": {"name": name, **density.record},
-        "selection": model.text("selection"),
-        "n_members": len(model.items("members")),
+        "selection": ensemble.text("selection"),
+        "n_members": len(ensemble.items("members")),
         "n_held_back": len(calibration.normal_scores),
         "guarantee": calibration.guarantee,
         "n_held_back_anomalies": len(calibration.anomaly_scores),
@@ -52,9 +53,9 @@ def _facts(state: "State") -> tuple[dict[str, Any], str]:
         "memory": _sizes(state.optional("kept_rows"), {"n_rows": "labels"}),
         "neighbours": _sizes(
             model.optional("neighbours"),
-            {"n_normals": "normals.rows", "n_anomalies": "anomalies.rows"},
+            {"n_normals": "normals.points", "n_anomalies": "anomalies.points"},
         ),
-        "n_tree_nodes": _sizes(model.optional("forest"), {"n": "feature"})["n"],
+        "n_tree_nodes": _sizes(model.optional("trees"), {"n": "nodes.feature"})["n"],
         **schema.state().flat()[0],
         "parameters": state.part("parameters").record,
         "summary": summary.to_json(),

@@ -67,7 +67,7 @@ def _score(model: FittedModel, rows: list[Row]) -> Floats:
     }
     with np.errstate(all="ignore"):  # what is wrong with a damaged file shows in the score
         # Not padded to a whole chunk: with many passes that takes far more memory than the file.
-        return model.score(model.encoder.encode(Table(cells)), chunk=N_PROBES)
+        return model.scorer.score(model.encoder.encode(Table(cells)), chunk=N_PROBES)
 
 
 def _level(column: Column, code: int) -> float | str:

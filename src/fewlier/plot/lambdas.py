@@ -43,7 +43,7 @@ class LambdaDisplay(Display):
             colour, marker = f"C{number}", _MARKERS[number % len(_MARKERS)]
             label = f"λ {lam:g}: {weight:.2f}" if weight else f"λ {lam:g}: left out"
             ax.plot([], [], "-" if weight else ":", color=colour, marker=marker, label=label)
-            for curve in self.summary.curves:
+            for curve in self.summary.history:
                 if curve.lam != lam:
                     continue
                 style, width = ("-", 1.5) if curve.weight else (":", 1.0)

@@ -60,7 +60,7 @@ def expected(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) ->
     the real columns' transformations at the row. Nothing is expected of a column that had no
     value in training.
     """
-    outlook = model.outlook(encoded, rows, columns)
+    outlook = model.scorer.expect(encoded, rows, columns)
     encoder = model.encoder
     never = encoder.missing_rate[columns] == 1
     quantiles = encoder.decode(columns, outlook.quantiles.numpy())

@@ -171,19 +171,17 @@ class Explanation:
     @property
     def baseline(self) -> float:
         """The score that contributions start from."""
-        return self.model.baseline
+        return self.model.scorer.baseline
 
     @property
     def remainder_name(self) -> str:
         """What the remainder is."""
-        return self.model.density.remainder
+        return self.model.ensemble.density.remainder
 
     @property
     def meaning(self) -> str:
         """What contributions and remainder mean with the density at hand."""
-        model = self.model
-        parts = (model.density, model.neighbours, model.forest)
-        return " ".join(part.meaning for part in parts if part is not None)
+        return self.model.scorer.meaning
 
     @property
     def score(self) -> Floats:
@@ -321,5 +319,5 @@ def explain(
 ) -> Explanation:
     """Explain the scores of rows in the form of the training table; `index` has their labels."""
     encoded = model.encoder.encode(table)
-    contributions, remainder = model.contributions(encoded)
-    return Explanation(table, contributions, remainder, unit, model, encoded, index)
+    parts = model.scorer.contributions(encoded)
+    return Explanation(table, parts[:, :-1], parts[:, -1], unit, model, encoded, index)

@@ -1,4 +1,5 @@
 """The score of a row: its parts, and the model that adds them up.
 
-Read in this order: limits, selection, space, nearest, neighbours, trees, model.
+Read in this order: part, selection, ensemble, space, nearest, neighbours, nodes, trees, model,
+held_out.
 """

@@ -5,19 +5,18 @@ import numpy.typing as npt
 
 from fewlier.training.roles import Selection
 
-# In an average the member that ranks best counts for the labels there are, the one of the smallest
-# lambda for so many: the fewer labels, the more kinds of anomalies have none.
+# With n labels the best-ranking member gets weight n, the one of the smallest lambda weight 2: with
+# few labels, most kinds of anomaly are still unlabelled.
 UNLABELLED_KINDS = 2
-# With fewer validation anomalies in a fold their criterion is luck, and so many members of it,
+# With fewer than three validation anomalies in a fold their criterion is luck: then three members,
 # from the smallest lambda to the largest, weigh alike.
 ENOUGH_TO_RANK, N_UNRANKED = 3, 3
 # Passes that a member of an average scores with: members complement each other.
 N_PASSES = 2
-# Parts of an average score: the density has one (docs/METHOD.md), neighbours have at least as
-# much, and up to the second number more, the better the distance from normals tells anomalies.
-NEIGHBOURS, TELLING_NEIGHBOURS = 1.0, 9.0
-# Trees count more the more labels there are, half of what they have at most with six, and nothing
-# with two.
+# Before they are scaled to sum to one, the density has share 1. Neighbours have 1, and up to 9 more
+# the better the distance from normal rows finds the labelled anomalies.
+NEIGHBOURS, NOVEL_NEIGHBOURS = 1.0, 9.0
+# Trees have up to 2 as labels become more: half of that with six labels, nothing with two.
 TREES, TOO_FEW_FOR_TREES = 2.0, 2
 
 
@@ -68,12 +67,12 @@ def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, .
     return tuple(sorted({index % n_passes for index in range(first, first + N_PASSES)}))
 
 
-def companions_shares(n_anomalies: int, alone: float) -> tuple[float, float]:
-    """Return the shares of neighbours and of trees in an average score, less the density's.
+def shares(n_anomalies: int, novelty: float) -> tuple[float, float]:
+    """Return the shares of neighbours and of trees in an average score; the rest is the density's.
 
-    `alone`, from 0 to 1, is how well the distance from normals tells labelled anomalies.
+    `novelty`, from 0 to 1, is how well the distance from normal rows finds labelled anomalies.
     """
-    near = NEIGHBOURS + TELLING_NEIGHBOURS * alone
+    near = NEIGHBOURS + NOVEL_NEIGHBOURS * novelty
     more = max(0, n_anomalies - TOO_FEW_FOR_TREES)
     trees = TREES * more / (more + 2 * TOO_FEW_FOR_TREES)
     total = 1 + near + trees

@@ -1,6 +1,6 @@
 """Rows as points, between which to measure distances and to place thresholds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from fewlier.density.joint import Rows
+from fewlier.state import State, require
 from fewlier.table import Encoder
 from fewlier.table.columns import Column, Kind
 
@@ -22,7 +23,7 @@ _MOST = 1e30
 
 @final
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class NumericColumns:
     """The m columns of numbers that networks read as codes, as logarithms, or as one of two.
 
     Of categories one is as far from another as from any; of counts 3 is nearer to 4 than to 9. And
@@ -52,7 +53,7 @@ class Numbers:
     fill: Float[Tensor, " m"]
 
     @classmethod
-    def of(cls, encoder: Encoder, device: torch.device | str) -> "Numbers":
+    def from_encoder(cls, encoder: Encoder, device: torch.device | str) -> "NumericColumns":
         """Find the columns of numbers that networks do not read as they are."""
         schema = encoder.schema.columns
         found = [d for d, column in enumerate(schema) if _is_read_otherwise(column)]
@@ -99,7 +100,7 @@ class Numbers:
 @final
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Where rows lie: each input in standard deviations of normal rows, columns weighing as said.
+    """Where rows lie: each input in standard deviations of normal rows, times its column's weight.
 
     Parameters
     ----------
@@ -109,7 +110,9 @@ class Space:
         What a squared difference in each column counts, 1 on average.
     owner : tensor (i,)
         The column each input belongs to.
-    numbers : Numbers
+    missable : tensor (d,)
+        The columns that miss cells on normal rows.
+    numbers : NumericColumns
         The columns whose numbers networks do not read as they are.
     """
 
@@ -117,13 +120,14 @@ class Space:
     scale: Float[Tensor, " i"]
     weight: Float[Tensor, " d"]
     owner: Int[Tensor, " i"]
-    numbers: Numbers
+    missable: Bool[Tensor, " d"]
+    numbers: NumericColumns
 
     @classmethod
-    def of(cls, encoder: Encoder, normals: Rows) -> "Space":
+    def fit(cls, encoder: Encoder, normals: Rows) -> "Space":
         """Take means and deviations from normal rows; columns weigh alike."""
         device = normals.inputs.device
-        numbers = Numbers.of(encoder, device)
+        numbers = NumericColumns.from_encoder(encoder, device)
         inputs = numbers.points(normals.inside).double().cpu().numpy()
         scale = inputs.std(0)
         scale[scale <= _CONSTANT] = 1.0
@@ -131,7 +135,11 @@ class Space:
             torch.from_numpy(part).to(device, torch.float32) for part in (inputs.mean(0), scale)
         )
         weight = torch.ones(encoder.n_columns, device=device)
-        return cls(mean, scale, weight, input_owner(encoder, device), numbers)
+        return cls(mean, scale, weight, *_of_columns(encoder, device), numbers)
+
+    def weighed(self, weight: Float[Tensor, " d"]) -> "Space":
+        """Return the space with other weights of the columns."""
+        return replace(self, weight=weight)
 
     @property
     def limit(self) -> Float[Tensor, " i"]:
@@ -147,26 +155,48 @@ class Space:
         )
         return (n_inputs - n_spare).double()
 
-    @property
-    def is_number(self) -> Bool[Tensor, " d"]:
-        """Which columns hold numbers that lie somewhere even outside the column's domain."""
-        is_number = torch.zeros_like(self.weight, dtype=torch.bool)
+    def is_impossible_number(self, rows: Rows) -> Bool[Tensor, "n d"]:
+        """Mark impossible values that are numbers: they lie somewhere nevertheless."""
+        is_number = torch.zeros_like(self.missable)
         is_number[self.numbers.column] = True
-        return is_number
+        return rows.impossible & is_number
 
     def place(self, rows: Rows) -> Float[Tensor, "n i"]:
         """Return where rows lie."""
         inputs = self.numbers.points(rows)
         return ((inputs - self.mean) / self.scale).clamp(-LIMIT, LIMIT) * self._stretch
 
+    def place_known(self, rows: Rows) -> Float[Tensor, "n i"]:
+        """Return where rows lie, the cells that lie nowhere at the mean: to find neighbours."""
+        lies = rows.has_value | self.is_impossible_number(rows)
+        return self.place(rows) * lies[:, self.owner]
+
     @property
     def _stretch(self) -> Float[Tensor, " i"]:
         return self.weight.sqrt()[self.owner]
 
+    def state(self) -> State:
+        """Return what a model file holds of it."""
+        names = ("mean", "scale", "weight")
+        return State({}, {name: getattr(self, name).cpu().numpy() for name in names})
 
-def input_owner(encoder: Encoder, device: torch.device | str) -> Int[Tensor, " i"]:
-    """Return the column of each input."""
-    return torch.from_numpy(encoder.input_owner).to(device)
+    @classmethod
+    def from_state(cls, state: State, encoder: Encoder, device: torch.device) -> "Space":
+        """Inverse of `state`, checked."""
+        sizes = {"mean": encoder.n_inputs, "scale": encoder.n_inputs, "weight": encoder.n_columns}
+        arrays = (state.array(name, np.float32, (n,)) for name, n in sizes.items())
+        mean, scale, weight = (torch.from_numpy(array).to(device) for array in arrays)
+        require(bool((scale > 0).all()), "a scale of its neighbours is not positive.")
+        is_weight = bool((weight > 0).all() and (weight <= len(weight)).all())  # 1 on average
+        require(is_weight, "a column weight of its neighbours is out of range.")
+        numbers = NumericColumns.from_encoder(encoder, device)
+        return cls(mean, scale, weight, *_of_columns(encoder, device), numbers)
+
+
+def _of_columns(encoder: Encoder, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the column of each input, and which columns miss cells on normal rows."""
+    owner, missable = encoder.input_owner, encoder.missable
+    return torch.from_numpy(owner).to(device), torch.from_numpy(missable).to(device)
 
 
 def _is_read_otherwise(column: Column) -> bool:

@@ -1,17 +1,18 @@
-"""How members fared in training, small enough for a model file."""
+"""`MemberHistory`: how a member fared in training, small enough for a model file. No torch."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal, final
+from dataclasses import dataclass
+from typing import Literal, cast, final, get_args
 
 import numpy as np
 
 from fewlier.state import State, require
 
-CriterionName = Literal["auc", "smooth_auc", "likelihood", "reconstruction"]
-
 MAX_POINTS = 100
 """Epochs of a member that are kept; more would draw the same line."""
+
+CriterionName = Literal["auc", "smooth_auc", "likelihood", "reconstruction"]
+Status = Literal["kept", "left out", "diverged"]
 
 
 @final
@@ -19,73 +20,70 @@ MAX_POINTS = 100
 class MemberHistory:
     """How one member fared.
 
-    `curve` is its validation criterion after each epoch, with a few passes; `criterion` is that of
-    the best epoch with the passes that it scores with: `auc` or `smooth_auc`, or where no anomaly
-    was held back the mean of validation normals: log p, `likelihood`, or minus their error,
-    `reconstruction`.
+    Parameters
+    ----------
+    lam, fold, seed : float, int, int
+        Which member it is.
+    n_anomalies : int
+        Labelled anomalies that it trained on.
+    status : {"kept", "left out", "diverged"}
+        What became of it.
+    weight : float
+        Its weight in the score.
+    criterion_name : str
+        What it was judged by: `auc` or `smooth_auc`, or where no anomaly was held back the mean of
+        validation normals: log p, `likelihood`, or minus their error, `reconstruction`.
+    criterion : float or None
+        Its criterion at the best epoch, with the passes that it scores with; None if it diverged.
+    best_epoch : int
+        The epoch that was kept.
+    epochs, values : tuple of int, tuple of float
+        Its criterion after some of the epochs, with a few passes, to five digits. An update judges
+        its start too: its first epoch is 0.
     """
 
     lam: float
     fold: int
     seed: int
     n_anomalies: int
-    curve: tuple[float, ...]
-    best_epoch: int
+    status: Status
+    weight: float
     criterion_name: CriterionName
-    criterion: float
-    weight: float
-    status: Literal["kept", "left out", "diverged"]
-
-
-@final
-@dataclass(frozen=True)
-class MemberCurve:
-    """The validation criterion of one member over its epochs, of which some may be left out.
-
-    An update judges its start too: its first epoch is 0. `weight` is the member's in the score.
-    """
-
-    lam: float
-    fold: int
-    weight: float
+    criterion: float | None
     best_epoch: int
     epochs: tuple[int, ...]
     values: tuple[float, ...]
 
     def state(self) -> State:
         """Return what a model file holds of it."""
-        return State(asdict(self) | {"epochs": list(self.epochs), "values": list(self.values)})
+        return State(vars(self) | {"epochs": list(self.epochs), "values": list(self.values)})
 
     @classmethod
-    def from_state(cls, state: State) -> "MemberCurve":
+    def from_state(cls, state: State) -> "MemberHistory":
         """Inverse of `state`, checked."""
         epochs, values = state.counts("epochs"), state.numbers("values")
-        require(len(epochs) == len(values), f"{state.name!r} has no value for each epoch.")
+        require(len(epochs) == len(values), f"{state.name!r} needs a value for each epoch.")
         return cls(
             state.number("lam", least=0),
             state.count("fold"),
+            state.count("seed"),
+            state.count("n_anomalies"),
+            cast(Status, state.text("status", get_args(Status))),
             state.number("weight", least=0, most=1),
+            cast(CriterionName, state.text("criterion_name", get_args(CriterionName))),
+            state.number("criterion") if state.has("criterion") else None,
             state.count("best_epoch"),
             tuple(epochs),
             tuple(values),
         )
 
 
-def curves_of(history: Sequence[MemberHistory], first_epoch: int) -> tuple[MemberCurve, ...]:
-    """Return the curves of a fit's members, to five digits; one that diverged ends before it."""
-    return tuple(_curve(line, first_epoch) for line in history)
-
-
-def _curve(line: MemberHistory, first_epoch: int) -> MemberCurve:
-    values = np.asarray(line.curve)
-    finite = np.flatnonzero(np.isfinite(values))
-    kept = np.unique(np.linspace(0, len(finite) - 1, MAX_POINTS).round().astype(int))
-    index = finite[kept] if len(finite) else finite
-    return MemberCurve(
-        float(line.lam),
-        int(line.fold),
-        float(line.weight),
-        int(line.best_epoch),
-        tuple(int(i) + first_epoch for i in index),
-        tuple(float(f"{values[i]:.5g}") for i in index),
-    )
+def thin_curve(
+    curve: Sequence[float], first_epoch: int
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Choose the epochs of a curve to keep, with their values; one that diverged ends before it."""
+    finite = np.flatnonzero(np.isfinite(curve))
+    places = np.unique(np.linspace(0, len(finite) - 1, MAX_POINTS).round().astype(int))
+    kept = (finite[places] if len(finite) else finite).tolist()
+    epochs = tuple(i + first_epoch for i in kept)
+    return epochs, tuple(float(f"{curve[i]:.5g}") for i in kept)

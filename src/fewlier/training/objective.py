@@ -1,8 +1,12 @@
-"""The paper's objective, on log p alone."""
+"""The paper's objective, and the criterion that members are judged by, on log p alone."""
+
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+Criterion = Literal["auc", "smooth_auc"]
 
 
 def pair_mean(
@@ -64,3 +68,27 @@ def objective(
     weight = normal_weight if likelihood_weight is None else likelihood_weight
     ranking = torch.sigmoid(likelihood_gap(normal, anomaly))
     return mean_log_p(normal, weight) + lam * pair_mean(ranking, normal_weight, anomaly_weight)
+
+
+def criterion(
+    normal: Float[Tensor, "m n"],
+    anomaly: Float[Tensor, "m a"],
+    normal_weight: Float[Tensor, "m n"],
+    anomaly_weight: Float[Tensor, "m a"],
+    *,
+    name: Criterion,
+    likelihood_weight: Float[Tensor, "m n"] | None = None,
+) -> Float[Tensor, " m"]:
+    """Judge members by log p of their validation rows; higher is better.
+
+    By AUC or its smooth version, against labelled and unlabelled rows alike; by the likelihood of
+    the normals, weighted if asked for, where no anomaly is held back.
+    """
+    gap = likelihood_gap(normal, anomaly)
+    # The sign of NaN is 0 in torch: a member gone astray would have an AUC of 1/2.
+    steps = torch.where(gap.isnan(), gap, (torch.sign(gap) + 1) / 2)
+    pairs = torch.sigmoid(gap) if name == "smooth_auc" else steps
+    ranking = pair_mean(pairs, normal_weight, anomaly_weight)
+    weight = normal_weight if likelihood_weight is None else likelihood_weight
+    likelihood = mean_log_p(normal, weight)
+    return torch.where(anomaly_weight.sum(-1) > 0, ranking, likelihood)

@@ -71,24 +71,22 @@ class Plan:
             folds.append(replace(fold, normals=np.union1d(fold.normals, more)))
         return replace(self, folds=tuple(folds))
 
-    def members(self, lambdas: Sequence[float]) -> list[tuple[int, Member]]:
-        """Return the members to train, each with the number of its fold.
+    def members(self, lambdas: Sequence[float]) -> list[Member]:
+        """Return the members to train.
 
         Members of one fold share a seed, so that lambda is all they differ in; where no anomaly
         trains, lambda = 0 stands for all.
         """
         seeds = np.random.default_rng(self.seed).integers(2**31, size=len(self.folds))
         return [
-            (
+            Member(
+                float(lam),
                 number,
-                Member(
-                    float(lam),
-                    int(seeds[number]),
-                    fold.normals,
-                    fold.anomalies,
-                    fold.validation_normals,
-                    fold.validation_anomalies,
-                ),
+                int(seeds[number]),
+                fold.normals,
+                fold.anomalies,
+                fold.validation_normals,
+                fold.validation_anomalies,
             )
             for number, fold in enumerate(self.folds)
             for lam in (lambdas if len(fold.anomalies) else (0.0,))

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from fewlier.density.joint import Rows, Terms, anchors, row_terms
 from fewlier.density.networks import denormals_as_zero
 from fewlier.training.adam import Adam
 from fewlier.training.batches import Batches, IntArray, Noise, Sample, n_steps, stacked_noise
-from fewlier.training.objective import likelihood_gap, mean_log_p, objective, pair_mean
+from fewlier.training.objective import Criterion, criterion, objective
 from fewlier.training.unlabelled import fence_at, trimmed, trust
 
 # Rows and passes that judge an epoch; the kept epoch is judged again with all passes.
@@ -29,7 +29,6 @@ MAX_STACK_BYTES = 2**29
 Parameters = dict[str, Tensor]
 OnEpoch = Callable[[int, int], None]
 LikelihoodWeight = Callable[[Tensor, Tensor, Tensor], Tensor]
-Criterion = Literal["auc", "smooth_auc"]
 
 
 def no_news(done: int, total: int) -> None:
@@ -39,7 +38,7 @@ def no_news(done: int, total: int) -> None:
 @final
 @dataclass(frozen=True)
 class Member:
-    """One density to train: the weight of its ranking term, its rows, and a seed.
+    """One density to train: the weight of its ranking term, its fold, a seed, and its rows.
 
     `normals` and `anomalies` train it; `validation_normals` and `validation_anomalies` choose its
     epoch. All are row numbers of the same encoded table. It starts from random parameters, or
@@ -49,6 +48,7 @@ class Member:
     """
 
     lam: float
+    fold: int
     seed: int
     normals: IntArray
     anomalies: IntArray
@@ -75,6 +75,7 @@ class Settings:
 class Trained:
     """A member at its best epoch (the first is 1), with its validation criterion per epoch."""
 
+    member: Member
     parameters: Parameters
     best_epoch: int
     curve: tuple[float, ...]
@@ -170,6 +171,7 @@ class _Stack:
         doubtful: Bool[Tensor, " rows"] | None,
     ) -> None:
         self.density, self.rows, self.settings = density, rows, settings
+        self.members = members
         self.doubtful = doubtful
         self.device = rows.targets.device
         self.is_warm = all(member.start is not None for member in members)
@@ -295,11 +297,12 @@ class _Stack:
         """Unstack the members at their best epochs."""
         return [
             Trained(
+                member,
                 {name: p[i].clone() for name, p in self.best.items()},
                 int(self.best_epoch[i]),
                 tuple(curve),
             )
-            for i, curve in enumerate(self.curves)
+            for i, (member, curve) in enumerate(zip(self.members, self.curves, strict=True))
         ]
 
 
@@ -336,27 +339,3 @@ def validation_normals(member: Member) -> IntArray:
     """Draw the normals that judge a member: all of them, or as many as are worth the time."""
     rows = np.random.default_rng(member.seed).permutation(member.validation_normals)
     return rows[:MAX_VALIDATION_NORMALS]
-
-
-def criterion(
-    normal: Float[Tensor, "m n"],
-    anomaly: Float[Tensor, "m a"],
-    normal_weight: Float[Tensor, "m n"],
-    anomaly_weight: Float[Tensor, "m a"],
-    *,
-    name: Criterion,
-    likelihood_weight: Float[Tensor, "m n"] | None = None,
-) -> Float[Tensor, " m"]:
-    """Judge members by log p of their validation rows; higher is better.
-
-    By AUC or its smooth version, against labelled and unlabelled rows alike; by the likelihood of
-    the normals, weighted if asked for, where no anomaly is held back.
-    """
-    gap = likelihood_gap(normal, anomaly)
-    # The sign of NaN is 0 in torch: a member gone astray would have an AUC of 1/2.
-    steps = torch.where(gap.isnan(), gap, (torch.sign(gap) + 1) / 2)
-    pairs = torch.sigmoid(gap) if name == "smooth_auc" else steps
-    ranking = pair_mean(pairs, normal_weight, anomaly_weight)
-    weight = normal_weight if likelihood_weight is None else likelihood_weight
-    likelihood = mean_log_p(normal, weight)
-    return torch.where(anomaly_weight.sum(-1) > 0, ranking, likelihood)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from fewlier.detector import AnomalyDetector
-from fewlier.fit import Recipe, fit_each_lambda, fit_models
+from fewlier.fit import Recipe, fit_each_lambda, fit_plans
 from fewlier.score.model import FittedModel
 from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Schema, Table
@@ -70,7 +70,7 @@ class SplitStack:
     def fit(self, splits: Sequence[GivenRows]) -> list[Fit]:
         """Fit a model on each split, with the history of its members."""
         plans = [self._plan(split) for split in splits]
-        return [fit for group in _same_layout(plans) for fit in fit_models(group, self.recipe)]
+        return [fit for group in _same_layout(plans) for fit in fit_plans(group, self.recipe)]
 
     def fit_each_lambda(self, splits: Sequence[GivenRows]) -> list[FitOfEachLambda]:
         """Fit a model of each lambda on each split; a lambda that diverged has none."""

@@ -79,7 +79,7 @@ def main(words: Sequence[str]) -> None:
         model = Path(folder, "model.fewlier")
         detector = AnomalyDetector(selection="best", random_state=0, device=options.device)
         detector.fit(batch(5000, seed=1)).save(model)
-        passes = detector.model_.passes_per_row
+        passes = detector.model_.ensemble.passes_per_row
         print(f"{passes} passes per row; memory in MB at tenths of the run, then its peak")
         for kind in options.formats:
             for n_rows in options.rows:

@@ -67,14 +67,11 @@ def uploads(rng: np.random.Generator, n: int) -> pd.DataFrame:
 def parts_of(detector: AnomalyDetector, test: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return what each column adds to each part of the score, unweighted by the part's share."""
     model = detector.model_
-    rows = Rows.of(model.encode(detector._table(test)), model.device)
-    density = model._density_parts(rows, model._factors(None))
-    parts = {
-        "density": density[:, :-1],
-        "neighbours": model.neighbours.contributions(rows),
-        "trees": model.forest.contributions(model.features(rows, density)),
-    }
-    return {name: pd.DataFrame(part, columns=test.columns) for name, part in parts.items()}
+    rows = Rows.of(model.encode(detector._table(test)), model.scorer.device)
+    found: dict[str, np.ndarray] = {}
+    for part in model.parts.values():
+        found[part.name] = part.contributions(rows, found)
+    return {name: pd.DataFrame(x[:, :-1], columns=test.columns) for name, x in found.items()}
 
 
 def peers(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -114,7 +111,7 @@ def run(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     scores |= {f"its {name}": part.sum(axis=1).to_numpy() for name, part in parts.items()}
     scores["without labels"] = AnomalyDetector(random_state=seed).fit(train).anomaly_score(test)
     columns = pd.DataFrame({name: part[kind == 2].mean() for name, part in parts.items()})
-    columns["weight"] = detector.model_.neighbours.space.weight.numpy()
+    columns["weight"] = detector.model_.parts["neighbours"].normals.space.weight.numpy()
     return aucs(scores | peers(train, test), kind), columns
 
 

@@ -125,7 +125,7 @@ def compare_training() -> dict[str, float]:
     )
     density = make_template(plan.encoder, recipe, seed=0)
     encoded = Rows.of(plan.encoded)
-    members = [member for _, member in plan.members(recipe.lambdas)]
+    members = plan.members(recipe.lambdas)
     x = encoded.targets[:N_ROWS]
     anomalies = encoded.targets[N_ROWS : N_ROWS + N_ANOMALIES]
     held_back = encoded.targets[N_ROWS + N_ANOMALIES :]
@@ -165,7 +165,7 @@ def compare_scoring() -> dict[str, float]:
         "fewlier / plain in batches (aim: at least 3)": rates["best"]
         / rates["plain, in batches of 100"],
         "fewlier / plain at once": rates["best"] / rates["plain"],
-        f"fewlier average, {average.model_.passes_per_row} passes, compared with "
+        f"fewlier average, {average.model_.ensemble.passes_per_row} passes, compared with "
         f"{average.summary_.n_compared} rows (rows/s)": rates["average"],
     }
 
@@ -192,7 +192,7 @@ def compare_default() -> dict[str, float]:
     for name, (fit, score) in methods.items():
         fast, many = aims.get(name, ("", ""))
         found[f"{name}: fit, 5,000 x 20 with 6 labels (s{fast})"] = seconds(fit, 1)
-        passes = f", {ours.model_.passes_per_row} passes" if name == "fewlier" else ""
+        passes = f", {ours.model_.ensemble.passes_per_row} passes" if name == "fewlier" else ""
         found[f"{name}: scoring{passes} (rows/s{many})"] = N_SCORED / seconds(score)
     return found
 
