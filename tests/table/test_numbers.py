@@ -130,7 +130,7 @@ def test_an_example_declares_a_form(example, form):
 
 @pytest.mark.parametrize(
     ("example", "problem"),
-    [("1.234", "may be 1.234 or 1234"), ("1.200", "may be 1.2 or 1200"), ("x", "none")],
+    [("1.234", "may be 1.234 or 1234"), ("1.200", "may be 1.2 or 1200"), ("x", "is not one")],
 )
 def test_an_example_must_be_clear(example, problem):
     with pytest.raises(UserError, match=f"with a decimal digit.*{example!r} .*{problem}"):

@@ -17,14 +17,14 @@ from fewlier.table.dates import DateForm, Moments
 
 DAY, HOUR = 86_400.0, 3600.0
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# In a shorter time a weekday comes round once, and says no more than the date.
+# In a shorter time each weekday comes once or twice, and says no more than the date.
 _LEAST_SPAN = 14 * DAY
-# At the very end of the range a row has neighbours on one side only, and rows to come would score
-# higher than others; this share of the rows at either end is read as one moment.
+# At the very end of the range a row has neighbours on one side only, so that new rows would score
+# higher than others. This share of the rows at either end is read as one moment.
 _EARLY = 0.1
-# So few rows at either end do not say how far dates reach: one of them may be a slip.
+# How far dates reach is judged without this share of the rows at either end: some may be slips.
 _RARE = 0.01
-# Rows to come are ordinary as long as a model is in use; a wrong year is mostly farther away.
+# New rows are ordinary as long as a model is in use; a wrong year is mostly farther away.
 _LEAST_REACH = 20 * 365 * DAY
 # What `datetime` can write: the years 1 to 9999.
 _FIRST, _LAST = -62_135_596_800.0, 253_402_300_799.0
@@ -52,11 +52,11 @@ class DatePart:
     WEEKDAY    the name of the day, by that calendar
     =========  ======================================================================
 
-    Rows to come are later than all rows of training, and that is nothing odd: they are read as the
-    last tenth of these are, and only `drift` says that time has passed. A date beyond `reach` is
-    odd: it stands for itself, outside of what the column can hold. Hours go round: they are
-    counted from the middle of the longest pause of training, so that what is close by the clock is
-    close in hours, unless the pause lies between.
+    New rows are later than all training rows, which is not odd: they are read like the last tenth
+    of the training rows, and only `drift` says that time has passed. A date beyond `reach` keeps
+    its own value, which is impossible in the column. Hours are cyclic: they are counted from the
+    middle of the longest pause in training, so that times close by the clock are close in hours,
+    unless the pause lies between them.
 
     Parameters
     ----------
@@ -100,14 +100,14 @@ class DatePart:
         return np.fromiter(names, dtype=object, count=len(moments.weekday))
 
     def is_impossible(self, cells: Floats) -> Bools:
-        """Return which numbers of the column stand for dates beyond its reach."""
+        """Mark the numbers of the column that are dates beyond its reach."""
         if self.aspect is not Aspect.DATE:
             return np.zeros(len(cells), np.bool_)
         is_far: Bools = (cells < 0) | (cells > (self.end - self.start) / DAY)
         return is_far
 
     def written(self, texts: Cells, moments: Moments) -> Cells:
-        """Return the cells as they were written, with the weekday if it is about that."""
+        """Return the cells as they were written, with the weekday if that is the aspect."""
         cells = self.cells(moments)
         notes = cells if self.aspect is Aspect.WEEKDAY else np.full(len(cells), "")
         notes = np.where(missing(cells), "in another form", notes)
@@ -185,8 +185,8 @@ def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> 
 def _reach(instants: Floats, start: float, end: float) -> float:
     """Return how far from `start` and `end` a date is ordinary.
 
-    As far as all but a hundredth of the rows at either end, and once more their span, but at
-    least a year.
+    As far as all but a hundredth of the rows at either end lie, and their span again, or twenty
+    years if that is longer.
     """
     first = float(np.quantile(instants, _RARE, method="higher"))
     last = float(np.quantile(instants, 1 - _RARE, method="lower"))
@@ -194,7 +194,7 @@ def _reach(instants: Floats, start: float, end: float) -> float:
 
 
 def _longest_pause(seconds: Floats) -> float:
-    """Return the middle of the longest time of the day, across midnight too, without any."""
+    """Return the middle of the longest time of day, also across midnight, without a cell."""
     if not len(seconds):
         return 0.0
     found = np.unique(seconds)

@@ -48,9 +48,8 @@ def is_text(cells: Cells) -> bool:
 
 def missing(cells: Cells) -> Bools:
     """Mark the missing cells of one column, shape (n,)."""
-    if is_text(cells):
-        return np.fromiter((cell is None for cell in cells), np.bool_, len(cells))
-    return np.isnan(cells)
+    is_missing: Bools = cells == None if is_text(cells) else np.isnan(cells)  # noqa: E711 - of each
+    return is_missing
 
 
 def number_text(number: float) -> str:
@@ -159,7 +158,8 @@ def _read_objects(name: str, values: npt.NDArray[Any], *, as_text: bool) -> Cell
     """Read Python objects: numbers if all of them are, else text; numbers where all are missing."""
     for cell_type in set(map(type, values)) - {str}:
         _check_type(name, cell_type, values)
-    present = np.fromiter((not _is_missing(value) for value in values), np.bool_, len(values))
+    gaps = {value for value in set(values) if _is_missing(value)}
+    present = np.fromiter((value not in gaps for value in values), np.bool_, len(values))
     found = values[present]
     types = set(map(type, found))
     if types and (as_text or any(issubclass(one, _TEXT) for one in types)):

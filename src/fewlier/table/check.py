@@ -1,4 +1,4 @@
-"""What a table holds, and what a fit would make of it, as plain data."""
+"""What a table holds, and what a fit would make of it, as data that `fewlier check` shows."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from fewlier.table.cells import Cells, is_text, missing, number_text
 from fewlier.table.columns import Column, Kind
 from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table
-from fewlier.table.inference import IGNORED, find_columns
+from fewlier.table.inference import IGNORED, are_integers, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, check_enough
 from fewlier.table.numbers import PLAIN
@@ -29,7 +29,7 @@ _STAND_IN_TEXTS = frozenset(
 _LABEL_NAMES = frozenset(
     {"anomaly", "attack", "class", "fraud", "is_anomaly", "is_fraud", "label", "outlier", "target"}
 )
-# Below this many rows a column that counts them, or repeats nothing, does so by chance.
+# With fewer rows, integers that count them or never repeat may do so by chance.
 _MIN_ROWS = 20
 _WHY = {
     Kind.REAL: "numbers",
@@ -43,7 +43,7 @@ _MEANINGS = {ANOMALY: "anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
 @final
 @dataclass(frozen=True)
 class ColumnCheck:
-    """What is known of one column: what a fit takes it for and why, its gaps, and remarks."""
+    """One column: the kind that a fit would give it and why, its missing cells, and remarks."""
 
     name: str
     kind: str
@@ -72,7 +72,7 @@ class TableCheck:
     Attributes
     ----------
     n_rows, n_repeated : int
-        Rows, and those that repeat an earlier one in every column that is learned from.
+        Rows, and rows that repeat an earlier one in every column that a fit learns from.
     columns : tuple of ColumnCheck
         The columns but the label.
     label : LabelCheck or None
@@ -80,9 +80,9 @@ class TableCheck:
     seconds : float
         Roughly how long a fit takes.
     options : tuple of str
-        Options of `fewlier fit` that settle what can be settled: pairs of a flag and its value.
+        Options of `fewlier fit` that resolve what can be resolved: pairs of a flag and its value.
     readings : dict of str to pair of str
-        What declares either reading of a column that may be read in two ways. The options have
+        For a column that may be read in two ways, the text that declares each. The options have
         the first.
     too_few : str
         Why these rows are too few for a fit; empty if they are not.
@@ -175,7 +175,7 @@ def check_file(
 
 
 def _too_few(n_rows: int, codes: Codes | None) -> str:
-    """Say why nothing can be learned from so few rows, as far as their labels are known."""
+    """Say why these rows are too few to learn from; empty if they are not."""
     try:
         check_enough(np.full(n_rows, UNLABELLED, dtype=np.int8) if codes is None else codes)
     except UserError as error:
@@ -223,7 +223,7 @@ def _check_columns(
             gaps = 0 if is_ignored else n_missing
             checks.append(ColumnCheck(name, LEFT_OUT, left_out[name], gaps))
         else:
-            kind, why, remarks = _described(made[name], cells)
+            kind, why, remarks = _describe(made[name], cells)
             if not is_labelled and name.lower() in _LABEL_NAMES:
                 remarks = [*remarks, "may be the label"]
             checks.append(ColumnCheck(name, kind, why, n_missing, tuple(remarks)))
@@ -231,8 +231,8 @@ def _check_columns(
     return checks + [ColumnCheck(name, REFUSED, str(problems[name]), 0) for name in absent]
 
 
-def _described(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]]:
-    """Return the kind of a column of the user's, why it has it, and what is odd about it."""
+def _describe(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]]:
+    """Return the kind of a user's column, the reason for it, and remarks."""
     column = columns[0]
     if column.date is not None:
         parts = ", ".join(part.date.aspect.value for part in columns if part.date)
@@ -276,13 +276,9 @@ def _odd_numbers(values: Cells) -> list[str]:
     steps = np.diff(known)
     if len(known) >= _MIN_ROWS and len(known) == len(values) and (steps == 1).all():
         remarks.append("counts the rows: leave it out unless it is a clock")
-    elif len(known) >= _MIN_ROWS and _are_different_integers(known):
+    elif len(known) >= _MIN_ROWS and are_integers(known) and len(np.unique(known)) == len(known):
         remarks.append("every number differs: leave it out if it is an identifier")
     return remarks
-
-
-def _are_different_integers(known: Cells) -> bool:
-    return bool((known == np.floor(known)).all()) and len(np.unique(known)) == len(known)
 
 
 def _odd_texts(values: Cells) -> list[str]:
@@ -303,7 +299,7 @@ def _odd_texts(values: Cells) -> list[str]:
 def _options(
     declared: Mapping[str, str], checks: Sequence[ColumnCheck], problems: Mapping[str, UserError]
 ) -> list[str]:
-    """Return options that settle what a fit would refuse or note; those given stay if they fit."""
+    """Return options that resolve what a fit would refuse or note, and those given that fit."""
     wrong = {name for name, problem in problems.items() if not isinstance(problem, FormError)}
     kept = {name: text for name, text in declared.items() if name not in wrong}
     ignored = [name for name, said in kept.items() if said == IGNORE]

@@ -17,7 +17,7 @@ from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_te
 from fewlier.table.forms import Unread
 from fewlier.table.numbers import PLAIN, NumberForm
 
-# Counts above this are read as this: float32 cannot tell them from their neighbours anyway.
+# Counts are cut at this: float32 does not distinguish larger integers from their neighbours.
 MAX_COUNT = 1e9
 _TRUTH = {word: (word, word.title(), word.upper()) for word in ("true", "false")}
 
@@ -77,12 +77,11 @@ class Column:
         the column hardly varies and is coded as category.
     levels : tuple of str or tuple of float
         Binary: the low and the high value. Coded as category: every category of the training
-        table, most frequent first, ties in alphabetical order; those of a number are its values
-        as text. Otherwise empty.
+        table as text, most frequent first, ties in alphabetical order. Otherwise empty.
     form : NumberForm
         How its numbers are written where they are text.
     date : DatePart or None
-        What it reads of the dates in another column of the user's, if it does.
+        What it reads from a column of dates, if it does.
     conditional : str or None
         Name of the distribution that scores it; None is the usual one of its coding.
     """
@@ -97,7 +96,7 @@ class Column:
 
     @property
     def source(self) -> str:
-        """The column of the user's that it is read from."""
+        """The user's column that it is read from."""
         return self.name if self.date is None else self.date.source
 
     @property
@@ -131,11 +130,11 @@ class Column:
         return kind if kind == coding else f"{kind} as {coding}"
 
     def values(self, cells: Cells) -> Floats:
-        """Cells as numbers that the coding can score; NaN where missing or outside its domain.
+        """Return cells as numbers that the coding can score; NaN where missing or impossible.
 
-        Real, count and positive cells stand for themselves; binary and category cells for their
-        position among `levels`. A negative or fractional count, a negative positive, a date far
-        from all of training, and whatever is not among the levels are outside.
+        Real, count and positive cells are their own value; binary and category cells are their
+        position among `levels`. Impossible are a negative or fractional count, a negative amount,
+        a date far from all of training, and whatever is not among the levels.
 
         Parameters
         ----------
@@ -158,10 +157,9 @@ class Column:
         )
 
     def conform(self, cells: Cells) -> tuple[Cells, Unread | None]:
-        """Cells as text if the kind is category, else as numbers, read where they are text.
+        """Return cells as text if the kind is category, else as numbers, read where they are text.
 
-        Cells that are not written as numbers of this column are missing, and returned too. If
-        they are most of many, the column must be another one, and a `CellError` says so.
+        Text in another form than the column's is missing, and counted; see `Form.read`.
         """
         if self.kind is Kind.CATEGORY:
             return as_text(cells), None
@@ -206,7 +204,7 @@ class Column:
         return column
 
     def _positions(self, cells: Cells) -> Floats:
-        """Position of each cell among the levels, NaN for a cell that is none of them."""
+        """Return the position of each cell among the levels; NaN for other cells."""
         if is_text(cells):
             position = {level: float(index) for index, level in enumerate(self.levels)}
             for level in self.levels:  # programs do not agree on how to spell a truth value

@@ -6,12 +6,11 @@ import re
 import reprlib
 from collections import Counter
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from fewlier.arrays import Bools, Floats
 from fewlier.errors import UserError
@@ -24,7 +23,7 @@ ISO_ZONED = "ISO 8601 with zone"
 ISO_TIME = "ISO 8601 time"
 """Forms that programs write, read by the standard library: with or without seconds or fraction."""
 
-# Distinct texts that forms are guessed from, and that sort out guesses before all are read.
+# Forms are guessed from this many distinct texts, and tried on this many before all are read.
 _N_GUESSED, _N_SAMPLED = 10, 500
 _MAX_PATTERN = 64
 _DAY = 86_400.0  # seconds
@@ -39,7 +38,6 @@ _ISO_SHAPES = {
     ISO_TIME: re.compile(_CLOCK),
 }
 _DIRECTIVES = "YymbBdaAHIMSfpz"
-_DIRECTIVE = re.compile(r"%(.)")
 # A text is cut into these, from left to right, to guess the pattern that it is written in.
 _PARTS = re.compile(
     r"(?P<clock>[0-9]{1,2}:[0-9]{2})(?P<second>:[0-9]{2})?(?P<fraction>\.[0-9]{1,6})?"
@@ -53,10 +51,10 @@ _ORDERS = ("%d", "%m"), ("%m", "%d")
 
 
 class Moments(NamedTuple):
-    """When n cells are, each of shape (n,): NaN where a cell is missing or says nothing of it.
+    """The moments of n cells, each of shape (n,); NaN where a cell is missing or does not say.
 
-    `instant` is in seconds since 1970, in UTC where cells have a zone; `second` and `weekday`, from
-    Monday on, are those of the clock and calendar that the cell was written by.
+    `instant` is in seconds since 1970, in UTC where cells have a zone. `second` (of the day) and
+    `weekday` (0 is Monday) are local: by the clock and calendar that the cell was written by.
     """
 
     instant: Floats
@@ -94,7 +92,7 @@ class DateForm(Form[Moments]):
 
     @classmethod
     def of_pattern(cls, pattern: str) -> DateForm:
-        """Return the form that a user declares; a `UserError` if it is none."""
+        """Return the form that a user declares; raise a `UserError` for any other text."""
         form = cls(pattern)
         if not form._is_possible():
             raise UserError(
@@ -105,12 +103,12 @@ class DateForm(Form[Moments]):
 
     @property
     def is_zoned(self) -> bool:
-        """Whether cells say by which zone their clock goes."""
+        """Whether cells name the time zone of their clock."""
         return self.pattern == ISO_ZONED or "%z" in self.pattern
 
     @property
     def has_day(self) -> bool:
-        """Whether cells are dates, and not times of any day."""
+        """Whether cells are dates, not only times of day."""
         return self.pattern in (ISO, ISO_ZONED) or "%d" in self.pattern
 
     def parse(self, cells: Cells) -> tuple[Moments, Bools]:
@@ -124,7 +122,7 @@ class DateForm(Form[Moments]):
         position = {text: place for place, text in enumerate(dict.fromkeys(cells))}
         found = [None if text is None else self._read(text) for text in position]
         places = np.fromiter(map(position.__getitem__, cells), np.int64, len(cells))
-        local, ahead = (part[places] for part in _clocks(found, self.is_zoned))
+        local, ahead = (part[places] for part in _clocks(found))
         second, nothing = np.mod(local, _DAY), np.full(len(cells), np.nan)
         is_unread = ~missing(cells) & np.isnan(second)
         if not self.has_day:
@@ -141,14 +139,10 @@ class DateForm(Form[Moments]):
         is_possible = self._is_possible()
         require(is_possible, f"{reprlib.repr(self.pattern)} is not a form of dates.")
 
-    @property
-    def _directives(self) -> list[str]:
-        return [f"%{letter}" for letter in _DIRECTIVE.findall(self.pattern)]
-
     def _is_possible(self) -> bool:
         if self.pattern in _ISO_SHAPES:
             return True
-        found = [directive[1] for directive in self._directives]
+        found = re.findall("%(.)", self.pattern)
         is_short = len(self.pattern) <= _MAX_PATTERN and self.pattern.count("%") == len(found)
         is_known = set(found) <= set(_DIRECTIVES) and len(set(found)) == len(found)
         has_clock = bool({"H", "I"} & set(found)) and "M" in found
@@ -157,7 +151,7 @@ class DateForm(Form[Moments]):
         return is_short and is_known and (has_day or (has_clock and not calendar))
 
     def _read(self, text: str) -> datetime | None:
-        """Read one text, a time of day as one of 1970; None if it is in another form."""
+        """Read one text, a time alone as one of 1 January 1970; None if in another form."""
         shape, text = _ISO_SHAPES.get(self.pattern), text.strip()
         try:
             if shape is None:
@@ -172,24 +166,17 @@ class DateForm(Form[Moments]):
             return None
 
 
-def _clocks(moments: list[datetime | None], is_zoned: bool) -> tuple[Floats, Floats]:
+def _clocks(moments: list[datetime | None]) -> tuple[Floats, Floats]:
     """Return what clocks show, in seconds since 1970, and how far they are ahead of UTC."""
-    if not is_zoned:
-        local = np.array(moments, dtype="datetime64[us]")
-        return _seconds(local - np.datetime64(_FIRST_DAY)), np.zeros(len(moments))
     clocks = [moment and moment.replace(tzinfo=None) for moment in moments]
-    offsets = [moment and moment.utcoffset() for moment in moments]
+    offsets = [moment and (moment.utcoffset() or timedelta()) for moment in moments]
+    local = np.array(clocks, dtype="datetime64[us]") - np.datetime64(_FIRST_DAY)
     ahead = np.array(offsets, dtype="timedelta64[us]")
-    return _clocks(clocks, is_zoned=False)[0], _seconds(ahead)
-
-
-def _seconds(durations: npt.NDArray[np.timedelta64]) -> Floats:
-    seconds: Floats = durations / np.timedelta64(1, "s")
-    return seconds
+    return local / np.timedelta64(1, "s"), ahead / np.timedelta64(1, "s")
 
 
 def iso_form(cells: Cells) -> DateForm | None:
-    """Return the form of dates that are written as a DataFrame's types are; None without any."""
+    """Return the ISO form of the first text, as typed columns are written; None if it has none."""
     first = next((text for text in cells if text is not None), "")
     return next((form for form in map(DateForm, _ISO_SHAPES) if form.reads(first)), None)
 
@@ -262,9 +249,9 @@ def _numeric_days(match: re.Match[str]) -> list[str]:
 
 
 def _pattern_of(text: str, start: str, month: str) -> str:
-    """Return a pattern that goes on with what follows a date in figures, or with a date in words.
+    """Return the pattern of a text, after the pattern `start` of what came before it.
 
-    It is not possible where something in the text has no place in a date.
+    It is empty, or not possible, if something in the text does not belong to a date.
     """
     pattern, place = start, 0
     for part in _PARTS.finditer(text):
@@ -276,7 +263,7 @@ def _pattern_of(text: str, start: str, month: str) -> str:
 
 
 def _directives_of(part: re.Match[str], two: str, month: str) -> str:
-    """Return the pattern of one part of a date, of which a number of two digits is `two`."""
+    """Return the pattern of one part of a date; `two` is that of a number with two digits."""
     if part["clock"]:
         half = part["half"] or ""
         fields = (

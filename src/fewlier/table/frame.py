@@ -170,7 +170,7 @@ def unread_note(unread: Mapping[str, Unread]) -> str:
 
 
 def has_names(data: object) -> bool:
-    """Whether columns have names of their own, as those of arrays do not."""
+    """Whether the columns have names; those of arrays have none."""
     # The type is asked, because a lazy frame would compute its columns.
     return any(hasattr(type(data), name) for name in ("columns", "column_names", _STREAM))
 
@@ -217,7 +217,7 @@ def _as_frame(data: object) -> nw.DataFrame[Any] | None:
 
 
 def _read_stream(data: object) -> nw.DataFrame[Any] | None:
-    """Read rows from Arrow; None where they are single values, such as those of a Series."""
+    """Read rows from Arrow; None where they are single values, as in a Series."""
     import narwhals as nw
     import pyarrow as pa
 

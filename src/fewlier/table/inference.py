@@ -53,7 +53,7 @@ def infer_schema(
     table : Table
         The training rows.
     overrides : mapping of str to str, str, or None
-        A mapping declares the columns it names: by a kind, which the data must bear out, by an
+        A mapping declares the columns it names: by a kind that fits the data, by an
         example of how its numbers are written, such as ``"1.234,5"``, by both,
         ``"count:1.234,5"``, by the pattern of its dates, such as ``"%d/%m/%Y"``, or by
         ``"ignore"``, to leave it out. One kind for all, such as ``"real"``, is the coding of every
@@ -114,7 +114,7 @@ def find_columns(
             elif reason := IGNORED if said.is_ignored else why_left_out(cells, said):
                 left_out.append(LeftOut(name, position, reason))
             else:
-                column = _made(name, cells, said.kind, one_coding, normal)
+                column = _make(name, cells, said.kind, one_coding, normal)
                 columns.append(replace(column, form=form or PLAIN))
     if columns:
         check_names([column.name for column in columns], table.n_rows)
@@ -148,16 +148,16 @@ def why_left_out(cells: Cells, said: Declared) -> str:
     return f"{what}: {n_distinct} different texts in {len(texts)} cells"
 
 
-def _made(
+def _make(
     name: str, cells: Cells, kind: Kind | None, one_coding: Kind | None, normal: Bools
 ) -> Column:
     """Make a column: as declared, or as found, scored in the one way that is to hold for all."""
     if kind is not None:
-        return _declared(name, cells, kind, normal)
-    column = _column(name, *_infer_kind(cells, normal), cells, normal)
+        return _make_declared(name, cells, kind, normal)
+    column = _with_levels(name, *_infer_kind(cells, normal), cells, normal)
     if one_coding is None or one_coding not in CODINGS[column.kind] or _breach(one_coding, cells):
         return column
-    return _column(name, column.kind, one_coding, cells, normal)
+    return _with_levels(name, column.kind, one_coding, cells, normal)
 
 
 def _read_from_dates(source: str, cells: Cells, form: DateForm, normal: Bools) -> list[Column]:
@@ -169,7 +169,7 @@ def _read_from_dates(source: str, cells: Cells, form: DateForm, normal: Bools) -
         kind = Kind.CATEGORY if is_text(cells) else Kind.REAL
         varies = kind is Kind.REAL and not hardly_varies(cells[~missing(cells) & normal])
         coding = Kind.REAL if varies else Kind.CATEGORY
-        columns.append(replace(_column(part.name, kind, coding, cells, normal), date=part))
+        columns.append(replace(_with_levels(part.name, kind, coding, cells, normal), date=part))
     return columns
 
 
@@ -182,7 +182,7 @@ def takes_few_values(values: Floats) -> bool:
     n_distinct = len(np.unique(values))
     enough_rows = len(values) >= MIN_ROWS_PER_VALUE * n_distinct
     is_few = n_distinct <= MAX_FEW_VALUES and enough_rows
-    return bool(is_few and values.min() >= 0 and _are_integers(values))
+    return bool(is_few and values.min() >= 0 and are_integers(values))
 
 
 def hardly_varies(values: Floats) -> bool:
@@ -205,7 +205,7 @@ def looks_like_counts(values: Floats) -> bool:
     others (years, codes, sums of money) are better served by a mixture of Gaussians.
     """
     # The bound on the maximum only keeps the variance from overflowing.
-    is_candidate = values.min() in (0, 1) and values.max() <= MAX_COUNT and _are_integers(values)
+    is_candidate = values.min() in (0, 1) and values.max() <= MAX_COUNT and are_integers(values)
     return bool(is_candidate and values.var() <= MAX_DISPERSION * values.mean())
 
 
@@ -217,14 +217,14 @@ def is_strongly_skewed(values: Floats) -> bool:
     from scipy.stats import skew  # here, because scipy.stats takes a second to import
 
     low, high = values.min(), values.max()
-    if high <= LARGE_INTEGER and _are_integers(values):
+    if high <= LARGE_INTEGER and are_integers(values):
         return False
     # Skewness knows neither shift nor scale; on [0, 1] it neither overflows nor cancels.
     return bool(skew((values - low) / (high - low)) > MIN_SKEWNESS)
 
 
-def _declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
-    """Make the column that the user declared, if the data bear it out."""
+def _make_declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
+    """Make the column that the user declared, if it fits the data."""
     if coding is not Kind.CATEGORY and is_text(cells):
         row = int(np.argmax(PLAIN.parse(cells)[1]))
         raise CellError(
@@ -239,10 +239,10 @@ def _declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
         )
     kind, usual = _infer_kind(cells, normal)
     can_take = coding is usual or coding in CODINGS[kind]
-    return _column(name, kind if can_take else coding, coding, cells, normal)
+    return _with_levels(name, kind if can_take else coding, coding, cells, normal)
 
 
-def _column(name: str, kind: Kind, coding: Kind, cells: Cells, normal: Bools) -> Column:
+def _with_levels(name: str, kind: Kind, coding: Kind, cells: Cells, normal: Bools) -> Column:
     """Make a column with the levels that its cells have.
 
     Those of a column that hardly varies are the values of normal rows: what labelled anomalies
@@ -310,5 +310,6 @@ def _distinct(cells: Cells) -> Floats:
     return np.unique(cells[~missing(cells)])
 
 
-def _are_integers(values: Floats) -> bool:
+def are_integers(values: Floats) -> bool:
+    """Whether numbers, none missing, are all integers."""
     return bool((values == np.floor(values)).all())

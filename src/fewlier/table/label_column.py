@@ -24,8 +24,8 @@ _TAKEN = {
     UNLABELLED: "Values not named leave their rows unlabelled",
 }
 MAX_KINDS = 1000
-"""A column with more kinds of anomalies holds no labels."""
-# How alike two values must be, from 0 to 1, for one to be a slip of the other.
+"""With more kinds of anomalies, a column is not taken for labels."""
+# From this similarity on, of 0 to 1, a value may be a slip of another.
 _ALIKE = 0.8
 # Values that a message lists, and characters of each.
 _MAX_VALUES, _MAX_TEXT = 10, 60
@@ -89,8 +89,8 @@ class LabelColumn:
     def read(self, cells: Iterable[object], *, is_complete: bool = True) -> Labels:
         """Return the labels of a whole column, such as ``frame["class"]``.
 
-        What may be a slip is a `LabelWarning`; `Labels.notes` has the rest. A complete column must
-        have every value that is named; other tables than that of a fit need not be complete.
+        Values that may be slips give a `LabelWarning`; `Labels.notes` has the rest. The labels of
+        a fit are complete: every named value must occur. Other tables need not be.
         """
         reader = LabelReader(self)
         reader.add(cells)
@@ -163,7 +163,11 @@ class LabelReader:
             raise _absent(column.name, *absent[0], others)
         kinds = [value for value in counts if codes[_folded(value)] == ANOMALY]
         if len(kinds) > MAX_KINDS:
-            raise _countless(column.name, kinds)
+            raise UserError(
+                f"label column {column.name!r} must name at most {MAX_KINDS:,} kinds of anomalies; "
+                f"got {len(kinds):,}, such as {_quoted(kinds[0])}. Give the column that says what "
+                "is normal, or name the values that mean anomaly."
+            )
         kind_of = np.full(len(codes) + 1, -1, dtype=np.int64)
         kind_of[[self._places[_folded(kind)] for kind in kinds]] = np.arange(len(kinds))
         by_place = np.array([*codes.values(), UNLABELLED], dtype=np.int8)
@@ -192,14 +196,6 @@ def _doubts(column: LabelColumn, others: Mapping[str, int]) -> Iterator[str]:
                 f"counts as {_MEANINGS[column.rest]}. If it is a slip, correct it, or name it as "
                 f"{meaning} too."
             )
-
-
-def _countless(column: str, kinds: Sequence[str]) -> UserError:
-    return UserError(
-        f"label column {column!r} must name at most {MAX_KINDS:,} kinds of anomalies; got "
-        f"{len(kinds):,}, such as {_quoted(kinds[0])}. Give the column that says what is normal, "
-        "or name the values that mean anomaly."
-    )
 
 
 def _absent(column: str, meaning: str, name: str, others: Mapping[str, int]) -> UserError:
@@ -240,7 +236,7 @@ def _slips(name: str, values: Iterable[str]) -> list[str]:
 
     Those that differ in a digit, such as class1 and class2, are meant to differ.
     """
-    # The most frequent come first; of countless values the others are no labels.
+    # The most frequent come first; a column with more values does not hold labels.
     by_text = {_folded(value): value for value in islice(values, MAX_KINDS)}
     name = _folded(name)
     close = get_close_matches(name, by_text, n=max(len(by_text), 1), cutoff=_ALIKE)

@@ -29,11 +29,11 @@ class Labels:
     codes : array of int8 (n,)
         `ANOMALY`, `NORMAL` or `UNLABELLED`.
     kinds : tuple of str
-        Kinds of the anomalies, that of most rows first; empty where the labels name none.
+        Kinds of anomalies, the most frequent first; empty if the labels name none.
     kind_of : array of int64 (n,), or None
         Position in `kinds` of each anomaly's kind, -1 for all other rows; None without kinds.
     notes, doubts : tuple of str
-        What the labels were taken for, and what in them may be a slip.
+        How the labels were understood, and which of them may be slips.
     """
 
     codes: Codes

@@ -94,10 +94,10 @@ class NumberForm(Form[Floats]):
 
     @classmethod
     def of_example(cls, text: str) -> NumberForm:
-        """Return the form of one number; a `UserError` if it may be of two, or is no number."""
+        """Return the form of one number; raise a `UserError` if it has two or none."""
         found = recognise(np.array([text], dtype=object))
         if found is None or found.other is not None:
-            problem = "is none" if found is None else f"may be {_readings(text, found)}"
+            problem = "is not one" if found is None else f"may be {_readings(text, found)}"
             raise UserError(
                 f"An example of how numbers are written must be a number with a decimal digit, "
                 f"such as 1.234,5 or 1234.5; {text!r} {problem}."
@@ -178,7 +178,7 @@ def recognise(cells: Cells) -> Recognised[NumberForm] | None:
     if not texts or any(map(_BEGINS_WITH_ZERO.match, texts)):
         return None
     if _plain_numbers(texts) is not None:
-        return _judged(PLAIN, texts)
+        return _judge(PLAIN, texts)
     counts = Counter(texts)
     parts = {text: match for text in counts if (match := _SPLIT.fullmatch(text)) is not None}
     if sum(counts[text] for text in parts) < MOSTLY * len(texts):
@@ -198,11 +198,11 @@ def recognise(cells: Cells) -> Recognised[NumberForm] | None:
     if max(n_read) < MOSTLY * len(texts):
         return None
     # Of forms that read as many cells, the first has the fewest marks.
-    return _judged(forms[n_read.index(max(n_read))], texts)
+    return _judge(forms[n_read.index(max(n_read))], texts)
 
 
 def _plain_numbers(texts: Iterable[str]) -> Floats | None:
-    """Return plain numbers, or None if one of the texts is none; fast, as most columns are."""
+    """Return plain numbers, or None if a text is not one; fast, because most columns are plain."""
     texts = list(texts)
     if _NOT_PLAIN.search("\n".join(texts)):
         return None
@@ -225,11 +225,11 @@ def _n_read(form: NumberForm, counts: Counter[str]) -> int:
     return sum(n for text, n in counts.items() if not np.isnan(form._number(text)))
 
 
-def _judged(form: NumberForm, texts: list[str]) -> Recognised[NumberForm]:
+def _judge(form: NumberForm, texts: list[str]) -> Recognised[NumberForm]:
     """Say what a column shows of its decimal mark, and whether that may be another mark."""
     mark = form.decimal
     if form.group:
-        # A point or comma between thousands is no decimal mark; an apostrophe says nothing.
+        # A point or comma between thousands is not the decimal mark; an apostrophe does not say.
         is_shown = form.group in _DECIMALS or any(mark in text for text in texts)
         return Recognised(form, decimal=mark if is_shown else "")
     read = _pattern(form).fullmatch

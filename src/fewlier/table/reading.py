@@ -32,7 +32,7 @@ _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 8 * 2**20
 _PARQUET = b"PAR1"
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
-# What people give for a table, and cannot be read as one, by its first bytes.
+# Files that are often given for a table and are not one, by their first bytes.
 _FOREIGN = {
     b"PK\x03\x04": "a spreadsheet, zip or model",
     b"\xff\xfe": "text in UTF-16",
@@ -49,7 +49,7 @@ def is_standard(path: PathLike) -> bool:
 @final
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a file as they stand there: text if it is CSV, typed columns if Parquet.
+    """Some rows of a file as they are: text if it is CSV, typed columns if it is Parquet.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Batch:
             return schema.match(Table.of(found) if found.num_columns else Table({}))
 
     def features(self, schema: Schema) -> pa.Table:
-        """Return the columns that those of a schema are read from, as they stand in the file."""
+        """Return the columns that a schema reads, as they are in the file."""
         known = {column.source: column for column in schema.columns}
         found = {n: self.rows[n] for n in self.rows.column_names if n in known}
         if self.delimiter == ";":  # then a comma may stand in numbers
@@ -83,7 +83,7 @@ class Batch:
         return pa.table(found)
 
     def typed(self, schema: Schema) -> pa.Table:
-        """Return all columns: those of the schema with their types, others as in the file."""
+        """Return all columns, with types where the schema knows them, else as in the file."""
         if self.delimiter is None:
             return self.rows
         columns = {name: self.rows[name] for name in self.rows.column_names}
@@ -141,9 +141,9 @@ class TableFile(ABC):
                 raise _no_rows()
 
     def features(self, label: str | None) -> list[str]:
-        """Name the columns to learn from: all but the label and one without a name.
+        """Name the columns to learn from: all but the label and the index that pandas writes.
 
-        Such a one is the index that pandas writes.
+        The index has no name.
         """
         return [name for name in self.columns if name not in ("", label)]
 
@@ -158,7 +158,7 @@ class TableFile(ABC):
 
     @abstractmethod
     def share_read(self) -> float | None:
-        """Return how much of the file has been read, from 0 to 1; None if nobody knows."""
+        """Return how much of the file has been read, from 0 to 1; None if that is unknown."""
 
 
 @contextmanager
@@ -326,7 +326,7 @@ def _sound(name: str, column: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
 
 @final
 class HeldTable(TableFile):
-    """Rows in memory, read as those of a Parquet file."""
+    """Rows in memory, read like a Parquet file."""
 
     delimiter = None
 
