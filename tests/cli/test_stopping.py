@@ -87,7 +87,7 @@ def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(model, tmp_path
 def reading(command, model, output):
     """Start a command that has read a part of standard input, and waits for the rest."""
     small_blocks = "from fewlier.table import reading, text; reading._BLOCK_BYTES = 1000\n"
-    small_blocks += "unpacking.MAX_HEADER_BYTES = 1000\n"
+    small_blocks += "text.MAX_HEADER_BYTES = 1000\n"
     process = started(command, "-", "-m", model, "-o", output, driver=small_blocks + DRIVER)
     process.stdin.write(TEXT)
     process.stdin.flush()  # and not closed: there may be more to come

@@ -100,7 +100,7 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"trees       {facts['n_tree_nodes']} nodes"
     )
     lines = [
-        (column["name"], column["kind"], column["coding"], _values(column))
+        (shown(column["name"]), column["kind"], column["coding"], _values(column))
         for column in facts["columns"]
     ]
     print_grid(("column", "kind", "scored as", "values"), lines, most=MAX_SHOWN)
