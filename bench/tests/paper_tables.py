@@ -6,7 +6,7 @@ from fewlier_bench.data.catalogue import find_variant
 
 
 def write_paper_table(folder, name, *, deduplicated=False):
-    """Write a table with the counts of one of the paper's; its anomalies are easy to tell."""
+    """Write a table with the counts of one of the paper's; its anomalies are easy to find."""
     variant = find_variant(name, deduplicated=deduplicated)
     rng = np.random.default_rng(variant.n_rows)
     X = rng.normal(size=(variant.n_rows, variant.n_columns)).cumsum(1)

@@ -8,7 +8,7 @@ from made_up_results import result, write_results
 from paper_tables import write_paper_table
 from processes import plain
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Made
 from fewlier_bench.cli.reproduce import RESULTS
 from fewlier_bench.data import load_dataset
 from fewlier_bench.methods import baselines
@@ -53,8 +53,8 @@ def essence(rows):
 def small_fits(monkeypatch):
     """Let the paper's detectors, the default one and the paper's baselines fit at once."""
     protocol = replace(PAPER_PROTOCOL, lambdas=(0.0, 0.1, 10.0), hidden=(8,), max_epochs=20)
-    protocol = replace(protocol, n_orderings=2, n_masks=2, learning_rate=0.01, vae_hidden=(8,))
-    default = {"hidden": (4,), "lambdas": (0, 10), "n_orderings": 1, "n_masks": 1, "max_epochs": 2}
+    protocol = replace(protocol, n_orderings=2, learning_rate=0.01, vae_hidden=(8,))
+    default = {"density": Made(hidden=(4,), n_orderings=1), "lambdas": (0, 10), "max_epochs": 2}
     make = paper_jobs.make_scope
     small = lambda *args, **choice: replace(make(*args, **choice), protocol=protocol)  # noqa: E731
     monkeypatch.setattr(paper_jobs, "make_scope", small)
@@ -128,7 +128,7 @@ def test_json_has_the_rows_and_the_quick_version_leaves_nothing(reproduce, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_method_that_fails_is_told_and_tried_again_when_asked(reproduce, monkeypatch):
+def test_a_method_that_fails_is_reported_and_tried_again_when_asked(reproduce, monkeypatch):
     def fail(*_, **__):
         raise MemoryError("too many neighbours")
 
@@ -170,7 +170,7 @@ def test_a_method_that_fails_is_told_and_tried_again_when_asked(reproduce, monke
         ),
     ],
 )
-def test_what_cannot_be_run_is_told_before_anything_is(arguments, message, reproduce, tmp_path):
+def test_what_cannot_be_run_is_reported_before_anything_is(arguments, message, reproduce, tmp_path):
     done = reproduce(*arguments)
     assert (done.code, done.out) == (2, b"")
     assert message in done.err

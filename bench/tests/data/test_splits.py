@@ -122,7 +122,7 @@ def test_a_split_that_cannot_be_is_an_error(n_normals, n_anomalies, number, k, m
 def test_other_labels_and_too_few_anomalies_for_the_variant_are_errors():
     with pytest.raises(UserError, match="y must be 0 or 1"):
         make_paper_split(np.array([0, 1, -1]), 0, 1)
-    with pytest.raises(UserError, match="3 validation anomalies must have as many to spare"):
+    with pytest.raises(UserError, match="too few anomalies to validate on 3: 5 in all"):
         make_paper_split(np.repeat([0, 1], [50, 5]), 0, 1, THREE_VALIDATION_ANOMALIES)
 
 

@@ -2,7 +2,6 @@ import hashlib
 import io
 import os
 import struct
-import sys
 
 import numpy as np
 import pytest
@@ -53,12 +52,6 @@ def test_loading_from_the_folder_opens_no_connection(folder, monkeypatch):
     monkeypatch.setattr("socket.socket", None)
     write(folder / "pima.npz", (625, 8), 125)
     assert len(get_datasets(["Pima"])) == 1
-
-
-def test_the_folder_works_without_pooch(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    write(folder / "pima.npz", (625, 8), 125)
-    assert load_dataset("Pima").X.shape == (625, 8)
 
 
 def test_the_deduplicated_variant_has_its_own_file(folder):

@@ -74,7 +74,7 @@ def test_knn_distance_is_the_mean_over_five_normals_none_of_them_the_row_itself(
     np.testing.assert_allclose(given[:20], expected)
 
 
-def test_a_package_that_is_not_there_is_told_with_how_to_get_it(monkeypatch):
+def test_a_package_that_is_not_there_is_reported_with_how_to_get_it(monkeypatch):
     absent = Peer("DevNet", True, PEERS["DevNet"].fit_score, "deepod_that_is_not_there")
     monkeypatch.setitem(PEERS, "DevNet", absent)
     with pytest.raises(UserError, match=r"got DevNet without deepod_that.*pip install 'fewlier-be"):

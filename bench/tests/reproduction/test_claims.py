@@ -72,7 +72,7 @@ def test_nowhere_below_holds_once_no_table_is(results):
     assert verdict(claims, "nowhere") is Verdict.HOLDS
 
 
-def test_without_results_nothing_can_be_told():
+def test_without_results_nothing_can_be_decided():
     assert {claim.verdict for claim in check_claims([], [])} == {Verdict.UNKNOWN}
 
 

@@ -295,7 +295,7 @@ def _essence(row):
     return row.dataset, row.method, row.k, row.split, row.seed, row.value, row.auc, row.reason
 
 
-def test_a_scope_is_the_whole_experiment_unless_told_otherwise():
+def test_a_scope_is_the_whole_experiment_unless_less_is_asked_for():
     scope = make_scope("paper")
     assert isinstance(scope, PaperScope)
     assert scope.protocol == PAPER_PROTOCOL

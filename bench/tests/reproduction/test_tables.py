@@ -105,7 +105,7 @@ def cell_column(table, heading):
     return values
 
 
-def test_a_failure_is_told_with_its_reason(results):
+def test_a_failure_is_reported_with_its_reason(results):
     failed = result("Wilt", "SVM", 3, 4, None, reason="MemoryError:\n  out of | memory.")
     table = auc_table([*results, failed], 3, "table_2")
     assert "| – (0.801) |" in to_markdown(table)

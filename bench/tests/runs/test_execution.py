@@ -116,5 +116,5 @@ def test_a_stop_keeps_the_rows_so_far_and_leaves_no_process(workers, store):
 def test_rows_of_a_table_with_other_values_are_not_mixed_in(store):
     execute([job("A")], store, workers=1)
     other = replace(job("A"), sha256="def")
-    with pytest.raises(UserError, match=r"must have rows of the same tables; those of Pima"):
+    with pytest.raises(UserError, match=r"must have rows of the same tables; the rows of Pima"):
         execute([other], store, workers=1)

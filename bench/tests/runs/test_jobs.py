@@ -15,7 +15,7 @@ def test_a_job_goes_on_with_the_cells_that_are_not_done():
     assert job.cells == tuple(CELLS)
 
 
-def test_a_machine_is_told_by_processor_cores_and_gpu():
+def test_a_machine_is_described_by_processor_cores_and_gpu():
     alone = describe_machine()
     assert alone.endswith(f", {n_cores()} cores")
     assert len(alone) > len(f", {n_cores()} cores")

@@ -89,5 +89,5 @@ def test_half_a_line_is_refused(n_lost, tmp_path):
     store.append(PAPER, [ROW, ROW])
     path = store.path(PAPER)
     path.write_text(path.read_text()[:-n_lost])
-    with pytest.raises(UserError, match=r"has a line that is no result.*half a line; remove it"):
+    with pytest.raises(UserError, match=r"has a line that is not a result.*half a line; remove it"):
         store.read(PAPER)

@@ -95,7 +95,7 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run what is missing of the paper's experiments, and show results beside the paper's."""
+    """Run what is missing of the paper's experiments, and compare with the paper's numbers."""
     if page is not None:
         refuse_options_of_a_run(context)
         _write_page(page, results or RESULTS)

@@ -1,4 +1,4 @@
-"""fewlier beside methods in use today, all given the same few labels.
+"""fewlier compared with other methods, all given the same few labels.
 
 Read in this order: collection, peer_jobs, comparison_tables, comparison_page.
 """

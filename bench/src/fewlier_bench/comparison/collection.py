@@ -19,7 +19,7 @@ PAPER = "paper"  # name of the collection of the paper's tables
 @final
 @dataclass(frozen=True)
 class LabelledTable:
-    """A table of a collection: where `load` finds it, and its counts after the cut.
+    """A table of a collection: where `load` finds it, and its size after `cut`.
 
     `path` is None for a table of the paper.
     """
@@ -31,7 +31,7 @@ class LabelledTable:
     n_columns: int
 
     def load(self) -> tuple[Floats, Labels]:
-        """Return its values, as the file has them, and labels, of at most `MAX_ROWS` rows."""
+        """Return values, unscaled, and labels of at most `MAX_ROWS` rows."""
         if self.path is not None:
             return cut(*_read(self.path))
         table = load_dataset(self.name, download=False)
@@ -39,7 +39,7 @@ class LabelledTable:
 
 
 def find_tables(folder: Path | None, names: Sequence[str] = ()) -> list[LabelledTable]:
-    """Read and check the tables of a folder, or the paper's, or those of the names."""
+    """Read and check the named tables, or all tables, of a folder or of the paper."""
     if folder is None:
         return [_of_paper(name) for name in names or [entry.name for entry in list_datasets()]]
     paths = {path.stem: path for path in sorted(folder.glob("*.npz"))}
@@ -54,7 +54,7 @@ def find_tables(folder: Path | None, names: Sequence[str] = ()) -> list[Labelled
 
 
 def collection_name(folder: Path | None) -> str:
-    """Return what a collection is called: its folder's name."""
+    """Return the name of a collection: that of its folder, or 'paper'."""
     return PAPER if folder is None else folder.resolve().name
 
 

@@ -15,7 +15,7 @@ _EXAMPLE = "docs/ACCURACY.md"
 
 
 def write_comparison_page(results: Path, page: Path) -> None:
-    """Bring a page up to date with results, which have a folder for each collection of tables.
+    """Write the tables of results, which have a folder per collection, into a page.
 
     A generated part is called COLLECTION/TABLE, such as ``dev/clean_k3``, with the mean AUC of
     each table of data in ``dev/clean_k3_tables``, and what was run in ``dev/run``. Tables are
@@ -42,6 +42,6 @@ def write_comparison_page(results: Path, page: Path) -> None:
 
 
 def _parts() -> list[str]:
-    """Return what the generated parts of one collection are called."""
+    """Return the names of the generated parts of one collection."""
     names = [f"{experiment}_k{k}" for experiment, draws in N_DRAWS.items() for k in draws]
     return [_RUN, *names, *(f"{name}_tables" for name in names)]

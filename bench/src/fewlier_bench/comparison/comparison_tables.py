@@ -74,16 +74,16 @@ def _summary(rows: Sequence[Result], experiment: str, k: int) -> PrintedTable:
 
 
 def _grid(rows: Sequence[Result]) -> Grid:
-    """Arrange AUCs, of the tables and methods that have any."""
+    """Arrange the AUCs of all tables and methods that have any."""
     found = [row for row in rows if row.auc is not None]
     methods = [method for method in METHODS if any(row.method == method for row in found)]
     return make_grid(rows, sorted({row.dataset for row in found}), methods)
 
 
 def _averaged(grid: Grid) -> Grid:
-    """Return the tables that averages are over: where fewlier is complete, if it takes part.
+    """Return the tables to average over: those where fewlier is complete, if it takes part.
 
-    A method with a gap there has no average. It must not take the table from all others.
+    A method with a gap there has no average; it does not remove the table for the others.
     """
     if OURS not in grid.methods:
         return grid.common
@@ -116,15 +116,15 @@ def _average_note(grid: Grid) -> tuple[str, ...]:
 
 
 def _left_out(rows: Sequence[Result]) -> Iterator[str]:
-    """Say which tables are left out and why; some of a table's splits may be."""
+    """Say which tables, or some splits of them, are left out and why."""
     tables: dict[str, dict[str, None]] = {}
     for row in rows:
         if row.reason.startswith(LEFT_OUT):
             tables.setdefault(row.reason.removeprefix(LEFT_OUT), {})[row.dataset] = None
     measured = {row.dataset for row in rows if row.auc is not None}
     for reason, names in tables.items():
-        told = [f"{name} (some splits)" if name in measured else name for name in names]
-        yield f"Left out: {', '.join(told)}: {reason}."
+        shown = [f"{name} (some splits)" if name in measured else name for name in names]
+        yield f"Left out: {', '.join(shown)}: {reason}."
 
 
 def _column(heading: str, numbers: Floats, digits: int = 3) -> PrintedColumn:

@@ -35,7 +35,7 @@ METHODS = (*DETECTORS, *PEERS)
 @final
 @dataclass(frozen=True)
 class PeerScope:
-    """What of an experiment is to be run, and where detectors train; `make_scope` checks it."""
+    """The part of an experiment to run, and where detectors train; `make_scope` checks it."""
 
     experiment: str
     methods: tuple[str, ...]
@@ -44,7 +44,7 @@ class PeerScope:
     device: str
 
     def cells(self, table: LabelledTable, method: str, k: int) -> list[Cell]:
-        """Return the cells of a method on a table; some methods can do nothing without labels."""
+        """Return the cells of a method on a table; some methods need labels."""
         if k == 0 and method in PEERS and PEERS[method].needs_labels:
             return []
         n_draws = min(self.most_draws, N_DRAWS[self.experiment][k])
@@ -60,7 +60,7 @@ def make_scope(
     most_draws: int | None = None,
     device: str = "auto",
 ) -> PeerScope:
-    """Take some methods, numbers of anomalies and draws of an experiment, or all."""
+    """Choose methods, numbers of anomalies and draws of an experiment; the default is all."""
     draws = N_DRAWS[experiment]
     for what, given, known in (
         ("A method", methods, METHODS),
@@ -148,7 +148,7 @@ def measure_peer(table: LabelledTable, cells: Sequence[Cell]) -> list[tuple[Cell
 def _splits(
     X: Floats, y: Labels, cells: Sequence[Cell]
 ) -> tuple[dict[Cell, FewLabelSplit], list[tuple[Cell, Measurement]]]:
-    """Draw the splits of cells, and say why a cell has none."""
+    """Draw the split of each cell, or say why it has none."""
     splits: dict[Cell, FewLabelSplit] = {}
     left_out = []
     for cell in cells:

@@ -1,4 +1,4 @@
-"""The paper's 16 tables: catalogue, download, cache, splits. Nothing here needs torch.
+"""The paper's 16 tables, and which rows of a table train and test. Nothing here needs torch.
 
 Read in this order: arff, catalogue, splits, few_labels, download, store.
 """

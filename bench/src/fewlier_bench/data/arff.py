@@ -59,7 +59,7 @@ def read_arff(content: bytes, source: str) -> ArffTable:
 
 
 def _cells(rows: list[str], label: int) -> npt.NDArray[np.float64] | None:
-    """Return the cells as numbers, or None if one is none or rows differ in length."""
+    """Return the cells as numbers, or None if one is not a number or rows differ in length."""
     try:
         return np.loadtxt(
             rows, delimiter=",", quotechar="'", comments=None, converters={label: _truth}, ndmin=2

@@ -54,7 +54,7 @@ class Variant:
     n_anomalies: int
 
     def difference(self, shape: tuple[int, ...], n_anomalies: int) -> str:
-        """Say in which counts a table differs from what it must have; empty if in none."""
+        """Say which counts differ from the expected ones; empty if none does."""
         n_rows, n_columns = shape
         counts = (
             ("rows", n_rows, self.n_rows),

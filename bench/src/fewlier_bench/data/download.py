@@ -122,7 +122,7 @@ def _not_found(path: Path, variant: Variant, others: list[str]) -> UserError:
 
 @final
 class _Bar:
-    """A progress bar of one attempt, as pooch calls it: it sets `total` before it starts."""
+    """A progress bar for one attempt; pooch sets `total` before it starts."""
 
     def __init__(self, on_progress: OnProgress) -> None:
         self.total, self._done, self._show = 0, 0, on_progress
@@ -140,7 +140,7 @@ class _Bar:
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Keep pooch from writing to standard error: fewlier says itself what it does."""
+    """Keep pooch from writing to standard error; the command line reports progress itself."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

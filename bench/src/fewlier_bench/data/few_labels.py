@@ -2,7 +2,7 @@
 
 All methods get the same rows: 90 % of the normals and 2k labelled anomalies. Split i of a table is
 drawn from the seed 1000 + i, nested in k: its normals are the same for all k, and the anomalies of
-a small k are among those of a large one. Tables above 12,000 rows are cut to as many by the seed 0.
+a small k are among those of a large one. Tables above 12,000 rows are cut to that size by seed 0.
 """
 
 from collections.abc import Mapping
@@ -80,7 +80,7 @@ def make_few_label_split(
 
 
 def cut(X: Floats, y: Labels) -> tuple[Floats, Labels]:
-    """Return a table, or `MAX_ROWS` of its rows, in random order, if it has more."""
+    """Return a table, or `MAX_ROWS` random rows of it if it has more."""
     if len(X) <= MAX_ROWS:
         return X, y
     rows = np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]
@@ -88,7 +88,7 @@ def cut(X: Floats, y: Labels) -> tuple[Floats, Labels]:
 
 
 def shuffle_rows(y: Labels, number: int) -> tuple[Rows, Rows, Rows]:
-    """Shuffle a table's rows by the number of a split: normals to give, to test, and anomalies."""
+    """Shuffle rows by the number of a split: return normals to give, normals to test, anomalies."""
     rng = np.random.default_rng(1000 + number)
     normals = rng.permutation(np.flatnonzero(y == 0))
     given, tested = np.split(normals, [round(0.9 * len(normals))])
@@ -96,7 +96,7 @@ def shuffle_rows(y: Labels, number: int) -> tuple[Rows, Rows, Rows]:
 
 
 def draw_clean(y: Labels, n_labels: int, number: int) -> FewLabelSplit | str:
-    """Give normals that are known to be, and labelled anomalies; all others are tested."""
+    """Give known normals and labelled anomalies; test on all other rows."""
     normals, tested, anomalies = shuffle_rows(y, number)
     if len(anomalies) - n_labels < MIN_TEST_ANOMALIES:
         return TOO_FEW
@@ -105,7 +105,7 @@ def draw_clean(y: Labels, n_labels: int, number: int) -> FewLabelSplit | str:
 
 
 def draw_pool(y: Labels, n_labels: int, number: int, contamination: float) -> FewLabelSplit | str:
-    """Give labelled anomalies and unlabelled rows, the stated share of which is anomalies.
+    """Give labelled anomalies and unlabelled rows, of which a stated share are anomalies.
 
     At most half of the anomalies that are not labelled hide; where those are too few, normals are
     cut at random. The other half is tested, whatever share hides.
@@ -125,7 +125,7 @@ def draw_pool(y: Labels, n_labels: int, number: int, contamination: float) -> Fe
 
 
 def pool_sizes(n_normals: int, n_anomalies: int, contamination: float) -> tuple[int, int]:
-    """Return how many normals and hidden anomalies are in a pool, of those that may be."""
+    """Return how many of the available normals and anomalies a pool takes."""
     hidden = min(round(contamination / (1 - contamination) * n_normals), n_anomalies // 2)
     if not contamination:
         return n_normals, 0
@@ -150,7 +150,7 @@ def clusters(X: Floats, y: Labels) -> npt.NDArray[np.int64]:
 def draw_unseen(
     y: Labels, n_labels: int, number: int, is_known: npt.NDArray[np.bool_]
 ) -> FewLabelSplit | str:
-    """Label anomalies of the known cluster alone, and test on those of the others alone.
+    """Label only anomalies of the known cluster, and test only on the other clusters.
 
     Anomalies of the known cluster that are not labelled are neither given nor tested.
     """

@@ -39,7 +39,7 @@ class Protocol:
     seed: int = 0
 
     def n_labelled_of(self, n_anomalies: int) -> tuple[int, ...]:
-        """Return the k that a table with so many anomalies takes part in.
+        """Return the values of k that a table with this many anomalies takes part in.
 
         >>> Protocol().n_labelled_of(12)
         (1, 3)
@@ -120,8 +120,8 @@ def _check(y: npt.NDArray[np.int8], number: int, n_labelled: int, protocol: Prot
         )
     if (protocol.validation_anomalies or 0) > max(possible):
         raise UserError(
-            f"A protocol with {protocol.validation_anomalies} validation anomalies must have as "
-            f"many to spare; got a table with {n_anomalies} anomalies in all."
+            f"The table has too few anomalies to validate on {protocol.validation_anomalies}: "
+            f"{n_anomalies} in all."
         )
     n_normals = len(y) - n_anomalies
     first, second = _bounds(n_normals, protocol)

@@ -1,4 +1,4 @@
-"""Where tables are found: a folder of the user's, the cache, the collection's site."""
+"""Finds tables: in the user's folder, in the cache, or on the collection's site."""
 
 import hashlib
 import logging
@@ -111,8 +111,8 @@ def _folders() -> list[Path]:
         folders.append(Path(named).expanduser())
         if not folders[0].is_dir():
             raise UserError(
-                f"${FOLDER_VARIABLE} must name a folder of tables; got {named!r}, which is none. "
-                "Correct or unset it."
+                f"${FOLDER_VARIABLE} must name a folder of tables; got {named!r}, which is not "
+                "one. Correct or unset it."
             )
     try:
         folders.append(cache_folder() / "tables")
@@ -133,7 +133,7 @@ def _download(variants: list[Variant], on_progress: OnProgress) -> None:
 
 
 def _part(on_progress: OnProgress, i: int, n: int) -> OnProgress:
-    """Return a function that takes the share of the i-th of n equal parts."""
+    """Return a function that turns the progress of part i of n into that of the whole."""
     return lambda share: on_progress(None if share is None else (i + share) / n)
 
 

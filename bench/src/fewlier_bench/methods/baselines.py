@@ -1,6 +1,6 @@
 """The paper's comparison methods that scikit-learn has, with the paper's grids.
 
-VAE and MADE, the other two of the nine, are densities of fewlier's own.
+VAE and MADE, the other two of its nine, are densities of fewlier.
 """
 
 import warnings
@@ -27,7 +27,7 @@ Labels: TypeAlias = npt.NDArray[np.integer[Any]]
 @final
 @dataclass(frozen=True)
 class Baseline:
-    """A method of the paper: what makes it, its one hyper-parameter, how it is asked for scores.
+    """A method of the paper: how to make it, its one hyper-parameter, how to get scores.
 
     `uses_labels` is false for methods that train on normal rows alone. Their fits do not depend on
     which anomalies are labelled, so one call of `fit_candidates` per split does for all numbers of
@@ -147,7 +147,7 @@ def choose(candidates: list[FittedBaseline], X: Values, y: Labels) -> FittedBase
 
 
 def _possible(baseline: Baseline, n_rows: int) -> list[float]:
-    """Return the values of the grid that so many rows allow: a row is no neighbour of itself."""
+    """Return the grid values that this many rows allow: a row is not its own neighbour."""
     counts_rows = baseline.parameter == "n_neighbors"
     values = [value for value in baseline.grid if not counts_rows or value < n_rows]
     if n_rows < 1 or not values:

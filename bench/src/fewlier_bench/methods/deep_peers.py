@@ -1,7 +1,7 @@
 """Networks of the package deepod, each checked to learn from labels before it is compared.
 
 A library's detector may ignore its labels, or never train, and still return scores. So each must
-first tell a cluster of made-up anomalies better with their labels than with shuffled ones.
+first rank a cluster of made-up anomalies better with their labels than with shuffled ones.
 """
 
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ def _require_learning(name: str) -> None:
 
 @contextmanager
 def _own_random_numbers() -> Iterator[None]:
-    """Keep the caller's random numbers: deepod seeds those of numpy and torch for everybody."""
+    """Restore the global random state: deepod seeds numpy and torch."""
     state = np.random.get_state()  # noqa: NPY002
     try:
         with torch.random.fork_rng():

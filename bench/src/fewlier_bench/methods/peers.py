@@ -1,4 +1,4 @@
-"""Methods that people use today, to compare with: one line each, and how each is set.
+"""Methods in use today to compare with, and the settings of each.
 
 Every peer is given rows (n, d), labels 1 for an anomaly and 0 for all other rows, and test rows,
 and returns a score per test row, higher for anomalies. Settings are the package's own defaults but
@@ -53,7 +53,7 @@ class Peer:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What its package is called where packages are installed from: xgboost has two names."""
+        """The name of its package in the package index; xgboost has two."""
         return tuple(_distributions().get(self.module, ()))
 
 
@@ -128,7 +128,7 @@ def _extra_trees(X: Floats, y: Labels, test: Floats, seed: int) -> Floats:
 
 
 def _stack(X: Floats, y: Labels, test: Floats, seed: int) -> Floats:
-    """Give balanced CatBoost two unsupervised scores beside the columns, as XGBOD does.
+    """Give balanced CatBoost two unsupervised scores in addition to the columns, as XGBOD does.
 
     The neighbours of a row that is given are others than itself; an isolation forest has no such
     need, as each tree sees few of the rows.
@@ -140,7 +140,7 @@ def _stack(X: Floats, y: Labels, test: Floats, seed: int) -> Floats:
 
 
 def _neighbour_distances(X: Floats, y: Labels, test: Floats) -> tuple[Floats, Floats]:
-    """Return the mean distance to the nearest normals but itself of given rows and of test rows."""
+    """Return mean distances to the nearest other normals, for given rows and for test rows."""
     normals, scaled = _standardised(X[y == 0], X)
     search = NearestNeighbors(n_neighbors=N_NEIGHBOURS).fit(normals)
     distances = search.kneighbors(scaled)[0].mean(axis=1)

@@ -1,4 +1,4 @@
-"""Pages with parts that are generated from results, between marks; what is around is prose."""
+"""Pages of prose with parts between marks that are generated from results."""
 
 import re
 from collections.abc import Collection, Mapping

@@ -52,7 +52,7 @@ class PrintedTable:
 
     @property
     def compared(self) -> str:
-        """What stands beside each value."""
+        """What is shown next to each value."""
         is_shown = any(column.has_difference for column in self.columns)
         return f"{self.reference}'s{', and the difference' if is_shown else ''}"
 

@@ -52,7 +52,7 @@ def to_list(lines: Iterable[str]) -> str:
 
 
 def print_table(table: PrintedTable, title: str, console: Console) -> None:
-    """Print a table and its notes; columns that do not fit beside each other come in blocks."""
+    """Print a table and its notes; columns that do not fit side by side are printed in blocks."""
     console.print(f"\n{title}", highlight=False)
     most = max(1, (console.width - _WIDEST_NAME) // (_WIDEST_CELL + 1))
     n_blocks = ceil(len(table.columns) / most)

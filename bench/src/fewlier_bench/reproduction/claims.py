@@ -36,7 +36,7 @@ class Verdict(Enum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
-    UNKNOWN = "cannot be told"
+    UNKNOWN = "cannot be decided"
 
 
 @final
@@ -50,7 +50,7 @@ class Claim:
 
 
 def check_claims(results: Results, lambdas: Results) -> list[Claim]:
-    """Check the claims on the results of all methods, and on those of each lambda."""
+    """Check the claims on the results of all methods and of each lambda."""
     by_lambda = lambda_grid(lambdas, 3)
     return [
         *(_highest(results, k) for k in KS),

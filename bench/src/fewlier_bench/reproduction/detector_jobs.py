@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, final
 
 import numpy as np
 
-from fewlier.detector import AnomalyDetector
+from fewlier import AnomalyDetector
 from fewlier.errors import FewlierWarning
 from fewlier.score.model import FittedModel
 from fewlier.settings import read_seed

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from fewlier_bench.reproduction.protocol import PAPER_PROTOCOL
 
-# Experiments, each a file of results. What single lambdas give comes with that of the paper.
+# Experiments, each a file of results. LAMBDAS holds single lambdas, and is filled with PAPER.
 PAPER = "paper"
 LAMBDAS = "lambdas"
 THREE_VALIDATION = "three_validation_anomalies"

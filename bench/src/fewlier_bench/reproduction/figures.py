@@ -26,7 +26,7 @@ from fewlier_bench.reproduction.experiments import KS
 from fewlier_bench.reproduction.published import published_datasets, setting_datasets
 from fewlier_bench.runs.results import Result, latest
 
-OURS, PAPER, ACCENT = "#0072B2", "#D55E00", "#009E73"  # told apart by the colour-blind too
+OURS, PAPER, ACCENT = "#0072B2", "#D55E00", "#009E73"  # distinct for the colour-blind too
 GREY = "#666666"
 WIDTH = 7.0  # inches, the width of a page of text
 _STYLE: dict[Any, Any] = {
@@ -146,7 +146,7 @@ def draw_growth(results: Sequence[Result]) -> Figure:
 
 @styled
 def draw_times(times: Sequence[Result]) -> Figure:
-    """Draw the seconds of one training on each table beside the paper's, slowest table on top."""
+    """Draw the seconds of one training on each table next to the paper's, slowest table on top."""
     paper = {name: table.training_seconds for name, table in published_datasets().items()}
     ours = {row.dataset: row.seconds for row in latest(times) if row.seconds is not None}
     names = sorted(paper, key=lambda name: paper[name])

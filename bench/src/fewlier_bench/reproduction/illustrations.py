@@ -11,8 +11,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.svm import SVC
 
-from fewlier.density.made import Made
-from fewlier.detector import AnomalyDetector
+from fewlier import AnomalyDetector, Made
 from fewlier_bench.pages.statistics import Floats
 from fewlier_bench.reproduction.figures import ACCENT, GREY, OURS, PAPER, WIDTH, styled
 
@@ -108,9 +107,9 @@ def _draw_score(panel: Axes, example: Example, score: Score) -> None:
     for value, height in zip(example.test, at_test, strict=True):
         is_found = height > threshold
         mark, colour = ("✓ found", ACCENT) if is_found else ("✗ missed", PAPER)
-        beside = (-22 * value / 2.6, -14)  # towards the middle and below, where no curve is
+        offset = (-22 * value / 2.6, -14)  # towards the middle and below, where no curve is
         panel.annotate(
-            mark, (value, height), beside, textcoords="offset points", ha="center", color=colour
+            mark, (value, height), offset, textcoords="offset points", ha="center", color=colour
         )
     panel.set_ylim(high + 0.15 * (high - low), strip - 0.1 * (high - low))
     panel.set_xlabel("attribute")

@@ -40,7 +40,7 @@ _STACKS: dict[Kind, tuple[str, ...]] = {
 @final
 @dataclass(frozen=True)
 class PaperScope:
-    """What of an experiment is to be run, and where detectors train; `make_scope` checks it."""
+    """The part of an experiment to run, and where detectors train; `make_scope` checks it."""
 
     experiment: str
     design: Design
@@ -70,7 +70,7 @@ def make_scope(
     n_splits: int | None = None,
     device: str = "auto",
 ) -> PaperScope:
-    """Take some of an experiment's methods, numbers of anomalies and splits, or all."""
+    """Choose methods, numbers of anomalies and splits of an experiment; the default is all."""
     design = DESIGNS[experiment]
     _check("A method", methods, design.methods, experiment)
     _check("The number of labelled anomalies", anomalies, design.anomalies, experiment)
@@ -93,7 +93,7 @@ def _check(what: str, given: Sequence[object], known: Sequence[object], experime
 
 
 def find_sources(experiment: str, names: Sequence[str] = ()) -> list[Source]:
-    """Read and check the tables of an experiment, or those of the names, before anything runs."""
+    """Read and check the tables of an experiment, or the named ones, before anything runs."""
     is_deduplicated = experiment == DEDUPLICATED
     entries = [e for e in list_datasets() if e.deduplicated is not None or not is_deduplicated]
     names = names or [entry.name for entry in entries]

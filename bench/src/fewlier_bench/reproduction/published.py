@@ -1,8 +1,8 @@
 """What the paper printed: AUCs and their bold type, counts of the tables, seconds of training.
 
-The numbers are those of Tables 1 to 3 and of the section "Results" of T. Iwata and Y. Yamanaka
+The numbers come from Tables 1 to 3 and the section "Results" of T. Iwata and Y. Yamanaka
 (2019), "Supervised Anomaly Detection based on Deep Autoregressive Density Estimators". They are
-kept in `published_auc.csv` and `published_datasets.csv` beside this file.
+kept in `published_auc.csv` and `published_datasets.csv` next to this file.
 """
 
 import csv

@@ -39,7 +39,7 @@ from fewlier_bench.runs.results import Result, Store
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURES = Path("figures") / "reproduction"  # beside the page
+FIGURES = Path("figures") / "reproduction"  # next to the page
 _CAPTIONS = {
     "figure_1": "Figure 1: anomaly scores of a table with one column",
     "figure_2": "Figure 2: the sigmoid of the objective, and the step of the AUC",

@@ -50,7 +50,7 @@ def auc_table(
 ) -> PrintedTable:
     """Return Table 2 or 3: mean AUCs, with `k` training anomalies, of the methods shown.
 
-    Its rows are all tables of the setting, or those of them that are given.
+    Its rows are all tables of the setting, or the given ones.
 
     The t-tests behind bold type are among all ten methods, and so is the choice of tables that the
     average is over. Of the averages, the highest is bold.
@@ -102,18 +102,18 @@ def averages_table(results: Sequence[Result], ks: Iterable[int]) -> PrintedTable
 def variant_table(
     variant: Sequence[Result], main: Sequence[Result], ks: Iterable[int], name: str, title: str
 ) -> PrintedTable:
-    """Return MADE and Proposed in a variant of the experiments, beside the experiments themselves.
+    """Return MADE and Proposed in a variant of the experiments, compared with the main run.
 
     Its rows are the tables that the variant has results of.
     """
     found = {row.dataset for row in variant}
     datasets = [dataset for dataset in published_datasets() if dataset in found]
-    beside = [replace(row, method=f"{row.method} in the main run") for row in main]
+    reference_rows = [replace(row, method=f"{row.method} in the main run") for row in main]
     references = [f"{method} in the main run" for method in RANKING]
     columns: list[PrintedColumn] = []
     notes: list[str] = []
     for k in ks:
-        both = [row for row in (*variant, *beside) if row.k == k]
+        both = [row for row in (*variant, *reference_rows) if row.k == k]
         grid = make_grid(both, datasets, (*RANKING, *references))
         common, ran = grid.common, [name for name in datasets if name in setting_datasets(k)]
         for method, reference in zip(RANKING, references, strict=True):

@@ -1,4 +1,4 @@
-"""Runs jobs on several processes and appends their rows; no failure goes without a row.
+"""Runs jobs in several processes and appends their rows; a failure is a row too.
 
 Nothing here imports numpy or torch: a worker sets its number of threads before they start.
 """
@@ -98,8 +98,8 @@ def _done(jobs: Sequence[Job], store: Store, retry: bool) -> set[Cell]:
             cell = cell_of(experiment, row)
             if row.sha256 != hashes.get(cell, row.sha256):
                 raise UserError(
-                    f"{store.path(experiment)} must have rows of the same tables; those of "
-                    f"{cell.dataset} are of a table with other values. Name another folder."
+                    f"{store.path(experiment)} must have rows of the same tables; the rows of "
+                    f"{cell.dataset} come from a table with other values. Name another folder."
                 )
             if not (retry and row.has_failed):
                 done.add(cell)

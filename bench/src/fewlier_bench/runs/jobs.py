@@ -13,7 +13,7 @@ from fewlier_bench.runs.results import Cell
 @final
 @dataclass(frozen=True)
 class Measurement:
-    """What a cell's row says beyond the cell and where its data came from; see `Result`."""
+    """What was measured in a cell; see `Result`."""
 
     parameter: str = ""
     value: str = ""
@@ -78,7 +78,7 @@ def describe_machine(gpu: str | None = None) -> str:
 
 
 def _processor() -> str:
-    """Return the model of the processor; Linux tells it only in a file."""
+    """Return the model of the processor; on Linux only a file has it."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -10,7 +10,9 @@ from typing import NamedTuple, final
 from fewlier.errors import FormatError
 from fewlier.stopping import whole
 
-LEFT_OUT = "left out: "  # begins the reason of a cell that is no failure: nothing was to be run
+LEFT_OUT = (
+    "left out: "  # starts the reason of a cell that was skipped on purpose, which is not a failure
+)
 
 
 class Cell(NamedTuple):
@@ -55,7 +57,7 @@ class Result:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it should have been measured, and was not."""
+        """Whether it should have been measured and was not."""
         return bool(self.reason) and not self.reason.startswith(LEFT_OUT)
 
 
@@ -130,7 +132,7 @@ def _read(path: Path, row: dict[str, str]) -> Result:
             raise ValueError
     except (TypeError, ValueError):
         raise FormatError(
-            f"{path} has a line that is no result: {str(row)[:200]}. A run that was stopped may "
+            f"{path} has a line that is not a result: {str(row)[:200]}. A run that was stopped may "
             "have left half a line; remove it."
         ) from None
     return Result(**{**row, **integers, **numbers})  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fewlier.detector import AnomalyDetector
+from fewlier import AnomalyDetector
 from fewlier.fit import Recipe, fit_each_lambda, fit_plans
 from fewlier.score.model import FittedModel
 from fewlier.settings import read_recipe, read_schema

@@ -19,7 +19,7 @@ SPEED_ROWS = 8192
 
 
 def table_paths(folder: Path, names: Sequence[str]) -> list[Path]:
-    """Return the tables of a folder, or those of the names."""
+    """Return the named tables of a folder, or all."""
     return [p for p in sorted(folder.glob("*.npz")) if p.stem in names or not names]
 
 

@@ -1,4 +1,4 @@
-"""Labelling the oddest rows, round by round: `update` against fitting anew.
+"""Labelling the oddest rows, round by round: `update` against a new fit.
 
     fewlier-bench label-rounds run --data DIR \
         --out results/label_rounds.csv --max-rows 2000

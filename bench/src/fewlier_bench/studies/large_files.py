@@ -36,7 +36,7 @@ def batch(n_rows: int, seed: int) -> pa.Table:
 
 
 def make_file(path: Path, n_rows: int) -> None:
-    """Write a table of so many rows."""
+    """Write a table of `n_rows` rows."""
     with create_table(path) as write:
         for start in range(0, n_rows, BATCH):
             write(batch(min(BATCH, n_rows - start), start))

@@ -173,7 +173,9 @@ def compare_scoring() -> dict[str, float]:
 def compare_default() -> dict[str, float]:
     """Time the default on 5,000 x 20 with six labels, and other methods on the same rows."""
     X, y = rows(5000, 20), np.repeat([0, 1], [4994, 6])
-    X[y == 1, :3] += 2 * X[:, :3].std(0)  # odd enough to learn from, not to be told without labels
+    X[y == 1, :3] += 2 * X[:, :3].std(
+        0
+    )  # odd enough to learn from labels, too little to stand out without
     fresh = rows(N_SCORED, 20, seed=2)
     methods: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {}
     ours = AnomalyDetector(random_state=0)
