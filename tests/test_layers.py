@@ -16,7 +16,6 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"density", "decision"},
     {"training"},
     {"score"},
-    {"memory"},
     {"fit", "reasons"},
     {"update"},
     {"settings", "summary"},

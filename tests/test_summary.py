@@ -10,7 +10,7 @@ from stored import read, record_of, reread
 
 from fewlier import AnomalyDetector, FormatError, Made
 from fewlier.decision.threshold import Threshold
-from fewlier.summary import Summary, _distrust
+from fewlier.summary import Summary, _doubtful_note
 from fewlier.training.history import MAX_POINTS, MemberHistory, thin_curve
 
 N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
@@ -56,11 +56,11 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     assert lines["note"].startswith(
         "50 unlabelled rows train as normal rows, those far less likely"
     )
-    n_rows, n_distrusted = detector.model_.distrust
-    count, are = ("counts", "is") if n_distrusted == 1 else ("count", "are")
+    n_rows, n_untrusted = detector.model_.doubtful_rows
+    count, are = ("counts", "is") if n_untrusted == 1 else ("count", "are")
     beside = f", and {are} left out of the comparison" if detector.selection == "average" else ""
-    distrust = f": {n_distrusted} of {n_rows} looked at {count} less than half{beside}."
-    assert lines["note"].endswith(distrust if n_distrusted else "others with less weight.")
+    distrust = f": {n_untrusted} of {n_rows} looked at {count} less than half{beside}."
+    assert lines["note"].endswith(distrust if n_untrusted else "others with less weight.")
     assert lines["validation"].startswith(
         {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
     )
@@ -102,7 +102,7 @@ def test_history_has_a_line_per_member(detector):
 
 def test_rows_that_train_as_normal_are_not_said_to_be_distrusted():
     trusting = fit(unlabelled="normal")
-    assert trusting.model_.distrust is None
+    assert trusting.model_.doubtful_rows is None
     assert trusting.summary_.notes == ("50 unlabelled rows train as normal rows.",)
 
 
@@ -248,7 +248,7 @@ def test_a_record_without_the_fields_of_a_summary_is_refused(record):
 
 
 @pytest.mark.parametrize(
-    ("n_unlabelled", "distrust", "ending"),
+    ("n_unlabelled", "doubtful", "ending"),
     [
         (200, (200, 0), "200 unlabelled rows train as normal rows, .* with less weight\\."),
         (200, (180, 1), ".*: 1 of 180 looked at counts less than half, and is left out of .*"),
@@ -256,6 +256,6 @@ def test_a_record_without_the_fields_of_a_summary_is_refused(record):
         (1, (1, 0), "1 unlabelled row trains as a normal row, .* if it is far less likely\\."),
     ],
 )
-def test_a_note_on_unlabelled_rows_counts_in_good_english(n_unlabelled, distrust, ending):
-    (note,) = _distrust(SimpleNamespace(distrust=distrust, n_compared=9), n_unlabelled)
+def test_a_note_on_unlabelled_rows_counts_in_good_english(n_unlabelled, doubtful, ending):
+    (note,) = _doubtful_note(SimpleNamespace(doubtful_rows=doubtful, n_compared=9), n_unlabelled)
     assert re.fullmatch(ending, note)

@@ -173,7 +173,7 @@ def test_updates_in_a_row_count_each_row_once_and_note_the_last(fraud):
         found = detector.summary_
         rows = found.n_normal, found.n_anomaly, found.n_unlabelled
         assert rows == (150 + 21, 10 + 2, 40 + 6)  # one normal row is a copy of an old one
-        assert len(detector._memory) == 229
+        assert len(detector._kept_rows) == 229
         assert found.n_compared <= 229
     assert sum("Updated with" in note for note in found.notes) == 1
     assert found.threshold == detector.threshold_
@@ -212,10 +212,10 @@ def test_validation_rows_weigh_members_and_choose_no_epoch(patience, fraud, monk
 
 def test_if_every_member_diverges_the_update_is_an_error_that_changes_nothing(fraud):
     detector = AnomalyDetector.load(fraud).set_params(learning_rate=1e30)
-    model, kept = detector.model_, detector._memory
+    model, kept = detector.model_, detector._kept_rows
     with pytest.raises(UserError, match="Every member diverged in training"):
         detector.update(*more())
-    assert (detector.model_, detector._memory) == (model, kept)
+    assert (detector.model_, detector._kept_rows) == (model, kept)
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
@@ -270,14 +270,14 @@ def test_labels_of_one_kind_or_none_are_enough(y, counts, fraud):
     added = found.n_normal - 150, found.n_anomaly - 10, found.n_unlabelled - 40
     assert added == counts
     assert np.isfinite(detector.anomaly_score(FRESH)).all()
-    assert len(detector._memory) == 200 + n
+    assert len(detector._kept_rows) == 200 + n
 
 
 def test_rows_that_were_fitted_without_a_label_and_are_labelled_now_count_once():
     detector = small(max_epochs=2).fit(X)
     detector.update(X[Y == 1], Y[Y == 1])
-    assert len(detector._memory) == len(X)
-    assert (detector._memory.labels == -1).sum() == len(X) - 10
+    assert len(detector._kept_rows) == len(X)
+    assert (detector._kept_rows.labels == -1).sum() == len(X) - 10
     found = detector.summary_
     assert (found.n_normal, found.n_anomaly, found.n_unlabelled) == (0, 10, len(X) - 10)
     detector.update(X[Y == 1].head(4), np.zeros(4))  # another opinion
@@ -303,7 +303,7 @@ def test_rows_labelled_anomalies_now_are_not_normals_any_more(unlabelled, tmp_pa
         detector = AnomalyDetector.load(tmp_path / "m.fewlier")
         found = detector.summary_
         assert (found.n_normal, found.n_anomaly, found.n_unlabelled) == (100, 5, 195)
-        kept = detector._memory
+        kept = detector._kept_rows
         assert len(kept) == 300
         told = np.flatnonzero(np.isin(kept.encoded.ids(), encoded_ids(detector, odd)))
         assert len(told) == 5
@@ -324,7 +324,7 @@ def test_a_table_given_again_and_again_adds_no_row():
     for _ in range(2):
         detector.update(rows[FEATURES], rows["fraud"])
         found = detector.summary_
-        assert len(detector._memory) == 300
+        assert len(detector._kept_rows) == 300
         counts = found.n_normal, found.n_anomaly, found.n_unlabelled
         assert counts == (before.n_normal, before.n_anomaly, before.n_unlabelled)
         assert found.n_compared <= 300

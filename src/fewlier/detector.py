@@ -26,7 +26,6 @@ from fewlier.errors import (
     warn,
 )
 from fewlier.fit import fit_plans
-from fewlier.memory import Memory
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.room import within_memory
@@ -46,6 +45,7 @@ from fewlier.table.frame import has_names, row_labels, unread_note
 from fewlier.table.inference import IGNORED
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training.history import MemberHistory
+from fewlier.training.kept_rows import KeptRows
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
 from fewlier.training.stack import OnEpoch, no_news
 from fewlier.training.unlabelled import Unlabelled
@@ -351,7 +351,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
-        save(Saved(parameters, has_names, model, self._memory, self._summary), path, self.load)
+        save(Saved(parameters, has_names, model, self._kept_rows, self._summary), path, self.load)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":
@@ -361,7 +361,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """
         saved = load(path, cls().get_params(deep=False))
         detector = cls(**saved.parameters)
-        detector.model_, detector._memory = saved.model, saved.kept_rows
+        detector.model_, detector._kept_rows = saved.model, saved.kept_rows
         _remember_columns(detector, saved.model.encoder.schema.given, saved.has_column_names)
         detector._summary = saved.summary
         return detector
@@ -505,7 +505,7 @@ def _fit(
     with within_memory():
         ((detector.model_, history),) = fit_plans([plan], recipe, on_epoch)
     detector._plan = plan
-    detector._memory = Memory.of(plan) if detector.keep_rows else None
+    detector._kept_rows = KeptRows.draw(plan) if detector.keep_rows else None
     _remember_columns(detector, table.names, has_names(X))
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
     seconds = time.perf_counter() - started
@@ -514,8 +514,8 @@ def _fit(
 
 def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) -> None:
     started = time.perf_counter()
-    model, memory, before = detector._model(), detector._memory, detector.summary_
-    if memory is None:
+    model, kept, before = detector._model(), detector._kept_rows, detector.summary_
+    if kept is None:
         raise ParameterError(
             "An update must have rows of the fit beside the new ones; this model keeps none. "
             "Fit again with keep_rows=True."
@@ -524,12 +524,12 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     table = detector._table(X)
     labels = Labels.of(y, table.n_rows)
     seed = read_seed(detector.random_state)
-    news = memory.news(model.encoder.encode(table), labels.codes)
+    news = kept.news(model.encoder.encode(table), labels.codes)
     guarantee = model.calibration.guarantee
-    plan = memory.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
+    plan = kept.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
     with within_memory():
         detector.model_, history = update_model(model, plan, recipe, on_epoch)
-    detector._memory = Memory.of(plan)
+    detector._kept_rows = KeptRows.draw(plan)
     if hasattr(detector, "_plan"):
         detector._plan = detector._plan.after(plan)
     detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)

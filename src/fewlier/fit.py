@@ -44,7 +44,7 @@ from fewlier.training.stack import (
     train,
     validation_normals,
 )
-from fewlier.training.unlabelled import Distrust, Unlabelled, is_trusted, trimmed
+from fewlier.training.unlabelled import DoubtfulRows, Unlabelled, is_trusted, trim
 
 MUCH_MEMORY = 2 * 10**9
 """From this many bytes on, a fit says beforehand how much it takes."""
@@ -148,9 +148,9 @@ def train_plans(
         for start, own, group in zip(starts, drawn, members, strict=True)
         for member in group
     ]
-    doubtful = np.concatenate([plan.doubtful for plan in plans])
-    doubts = torch.from_numpy(doubtful).to(recipe.device) if doubtful.any() else None
-    trained = iter(train(templates[0], rows, stack, recipe.settings, on_epoch, doubts))
+    doubtful = torch.from_numpy(np.concatenate([plan.doubtful for plan in plans]))
+    on_device = doubtful.to(recipe.device) if doubtful.any() else None
+    trained = iter(train(templates[0], rows, stack, recipe.settings, on_epoch, on_device))
     return [[replace(next(trained), member=member) for member in group] for group in members]
 
 
@@ -208,10 +208,10 @@ def select(candidates: Sequence[Candidate | None], recipe: Recipe) -> Weights:
 def _model(plan: Plan, ensemble: Ensemble) -> FittedModel:
     """Add the other parts to an ensemble, and calibrate their sum."""
     scorer = Scorer(plan.encoder, ensemble)
-    normals, distrust = _trusted_normals(plan, scorer)
+    normals, doubtful_rows = _trusted_normals(plan, scorer)
     if ensemble.selection == "average":
         scorer = replace(scorer, others=_other_parts(plan, scorer, normals))
-    return FittedModel(scorer, calibrate(plan, scorer), _reference(plan), distrust)
+    return FittedModel(scorer, calibrate(plan, scorer), _reference(plan), doubtful_rows)
 
 
 def _other_parts(plan: Plan, scorer: Scorer, normals: IntArray) -> tuple[Addend, ...]:
@@ -237,7 +237,7 @@ def _other_parts(plan: Plan, scorer: Scorer, normals: IntArray) -> tuple[Addend,
     return Addend(near, neighbours), Addend(share, trees)
 
 
-def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[IntArray, Distrust | None]:
+def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[IntArray, DoubtfulRows | None]:
     """Draw normals that train some member, less the unlabelled ones that count less than half.
 
     Normals that all folds hold back are not among them. Return also how many of the unlabelled
@@ -250,7 +250,7 @@ def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[IntArray, Distrust | N
     log_p = -torch.from_numpy(total_cost(terms, scorer.ensemble.selection))[None]
     doubtful = plan.doubtful[normals]
     trusted = is_trusted(log_p, torch.from_numpy(doubtful)[None])[0].numpy()
-    return normals[trusted], Distrust(int(doubtful.sum()), int((~trusted).sum()))
+    return normals[trusted], DoubtfulRows(int(doubtful.sum()), int((~trusted).sum()))
 
 
 def _draw(plan: Plan, groups: Sequence[IntArray]) -> IntArray:
@@ -277,7 +277,7 @@ def _criterion(
     """Judge a member by the terms of its validation rows."""
     log_p, log_q = (mean_over_passes(t.double().sum(-1).T)[None] for t in (normal, anomaly))
     weights = torch.ones_like(log_p), torch.ones_like(log_q)
-    trusted = trimmed(log_p, weights[0], doubtful)
+    trusted = trim(log_p, weights[0], doubtful)
     name = recipe.settings.criterion
     return float(criterion(log_p, log_q, *weights, name=name, likelihood_weight=trusted))
 

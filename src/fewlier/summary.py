@@ -205,7 +205,7 @@ def summarise(
         notes=(
             *labels.notes,
             *labels.doubts,
-            *_distrust(model, n_unlabelled),
+            *_doubtful_note(model, n_unlabelled),
             *notes,
             *_diverged(history),
         ),
@@ -213,20 +213,20 @@ def summarise(
     )
 
 
-def _distrust(model: "FittedModel", n_unlabelled: int) -> list[str]:
+def _doubtful_note(model: "FittedModel", n_unlabelled: int) -> list[str]:
     """Say how many of the unlabelled rows count less, where any might."""
-    if model.distrust is None or not n_unlabelled:
+    if model.doubtful_rows is None or not n_unlabelled:
         return []
-    n_rows, n_distrusted = model.distrust
+    n_rows, n_untrusted = model.doubtful_rows
     note = f"{n_unlabelled} unlabelled rows train as normal rows, those far less likely than the "
     note += "others with less weight"
     if n_unlabelled == 1:
         note = "1 unlabelled row trains as a normal row, with less weight if it is far less likely"
-    if not n_distrusted:
+    if not n_untrusted:
         return [f"{note}."]
-    count, are = ("counts", "is") if n_distrusted == 1 else ("count", "are")
+    count, are = ("counts", "is") if n_untrusted == 1 else ("count", "are")
     beside = f", and {are} left out of the comparison" if model.n_compared else ""
-    return [f"{note}: {n_distrusted} of {n_rows} looked at {count} less than half{beside}."]
+    return [f"{note}: {n_untrusted} of {n_rows} looked at {count} less than half{beside}."]
 
 
 def _diverged(history: Sequence[MemberHistory]) -> list[str]:

@@ -25,7 +25,7 @@ def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
     assert [column["name"] for column in facts["columns"]] == ["amount", "visits", "city"]
     assert facts["parameters"]["max_epochs"] == 10
     assert facts["summary"] == loaded.summary_.to_json()
-    kept = loaded._memory
+    kept = loaded._kept_rows
     assert facts["memory"] == {"n_rows": 200, "bytes": kept.n_bytes} != {"n_rows": 200, "bytes": 0}
     assert {
         "format_version",

@@ -54,9 +54,9 @@ def test_a_clone_has_the_parameters_and_no_fit(fitted):
 def test_a_clone_keeps_rows_as_the_first_would(memory):
     copy = clone(small(keep_rows=memory, max_epochs=1))
     assert copy.get_params()["keep_rows"] is memory
-    assert (copy.fit(numbers(), LABELS)._memory is not None) is memory
+    assert (copy.fit(numbers(), LABELS)._kept_rows is not None) is memory
     copy.set_params(keep_rows=not memory).fit(numbers(), LABELS)
-    assert (copy._memory is None) is memory
+    assert (copy._kept_rows is None) is memory
 
 
 @pytest.mark.parametrize(

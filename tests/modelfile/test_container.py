@@ -161,7 +161,7 @@ def test_what_could_not_be_loaded_takes_the_place_of_nothing(tmp_path):
     with pytest.raises(UserError, match=r"could not be loaded again: .*'max_epochs'.*Nothing was"):
         detector.save(path)
     detector.max_epochs = 3
-    detector._memory.encoded.targets[:, 4] = 9
+    detector._kept_rows.encoded.targets[:, 4] = 9
     with pytest.raises(UserError, match=r"loaded again: 'kept_rows.rows' has codes beyond"):
         detector.save(path)
     assert path.read_bytes() == before

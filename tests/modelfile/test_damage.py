@@ -8,9 +8,9 @@ from factories import visits
 from model_files import fitted, nodes, parts_of, replace_at, rewritten
 
 from fewlier import AnomalyDetector, FormatError
-from fewlier.memory import ROLES
 from fewlier.modelfile.file import Saved
 from fewlier.state import State
+from fewlier.training.kept_rows import ROLES
 
 
 def refused(manifest, tensors):

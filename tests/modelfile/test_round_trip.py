@@ -110,7 +110,7 @@ def test_a_model_fitted_on_a_gpu_loads_without_one(saved, folder, monkeypatch):
 def test_a_memory_returns_as_it_was(selection, tmp_path):
     detector = fitted(selection=selection, lambdas=(0, 1, 10))
     loaded = AnomalyDetector.load(saved_as(detector, tmp_path))
-    found, kept = loaded._memory, detector._memory
+    found, kept = loaded._kept_rows, detector._kept_rows
     assert len(kept) == N
     for name in ("inputs", "targets", "observed", "impossible"):
         one, other = getattr(found.encoded, name), getattr(kept.encoded, name)
@@ -133,17 +133,17 @@ def test_a_file_without_a_memory_is_smaller_by_its_rows_and_scores_the_same(
     manifest, arrays = parts_of(path)
     assert manifest["kept_rows"] is None
     assert not any(name.startswith("kept_rows.") for name in arrays)
-    assert saved.stat().st_size - path.stat().st_size > detector._memory.n_bytes
+    assert saved.stat().st_size - path.stat().st_size > detector._kept_rows.n_bytes
     loaded = AnomalyDetector.load(path)
-    assert (loaded.keep_rows, loaded._memory) == (False, None)
+    assert (loaded.keep_rows, loaded._kept_rows) == (False, None)
     np.testing.assert_array_equal(loaded.anomaly_score(visits()), detector.anomaly_score(visits()))
 
 
 @pytest.mark.slow
 def test_the_memory_of_a_very_wide_table_loads(monkeypatch, tmp_path):
-    monkeypatch.setattr("fewlier.memory.MAX_BYTES", 1)  # a row for each role and fold
+    monkeypatch.setattr("fewlier.training.kept_rows.MAX_BYTES", 1)  # a row for each role and fold
     loaded = AnomalyDetector.load(saved_as(fitted(), tmp_path))
-    assert len(loaded._memory) <= 10
+    assert len(loaded._kept_rows) <= 10
     loaded.set_params(false_alarm_rate=0.5).update(visits(1).head(8), LABELS[:8])
     assert loaded.summary_.n_anomaly == 12
 

@@ -8,9 +8,9 @@ from factories import small
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.training.unlabelled import FENCE, FIRST_FENCE, TRIMMED, fence_at, trimmed, trust
+from fewlier.training.unlabelled import FENCE, FIRST_FENCE, TRIMMED, fence_at, trim, trust
 
-RULES = pytest.mark.parametrize("rule", [trust, trimmed])
+RULES = pytest.mark.parametrize("rule", [trust, trim])
 
 
 def gaussian_log_p(n, n_columns, seed=0):
@@ -110,7 +110,7 @@ def test_no_gradient_flows_through_weights(rule):
 def test_validation_leaves_out_a_fixed_share_of_the_doubtful_rows():
     log_p = gaussian_log_p(1000, 3)
     doubtful = (torch.arange(1000) < 400)[None]
-    weight = trimmed(log_p, ones(log_p), doubtful)
+    weight = trim(log_p, ones(log_p), doubtful)
     assert weight[doubtful].mean() == pytest.approx(1 - TRIMMED, abs=0.005)
     left_out = (weight == 0) & doubtful
     assert log_p[left_out].max() < log_p[doubtful & ~left_out].min()
@@ -133,18 +133,18 @@ def test_the_note_says_how_many_rows_are_left_out_of_training_and_comparison(sel
     y = np.where(np.arange(400) < 250, np.nan, 0.0)
     quick = {"max_epochs": 30, "learning_rate": 0.01, "selection": selection}
     detector = small(**quick).fit(X, y)
-    n_rows, n_distrusted = detector.model_.distrust
+    n_rows, n_untrusted = detector.model_.doubtful_rows
     plan = detector._plan
     trains = np.unique(np.concatenate([fold.normals for fold in plan.folds]))
     assert n_rows == (trains < 250).sum()
-    assert 4 <= n_distrusted <= 12
+    assert 4 <= n_untrusted <= 12
     (note,) = [note for note in detector.summary_.notes if note.startswith("250 unlabelled")]
-    assert f"{n_distrusted} of {n_rows} looked at count less than half" in note
+    assert f"{n_untrusted} of {n_rows} looked at count less than half" in note
     if selection == "average":
         left_out = ~np.isin(
             plan.ids[trains], detector.model_.parts["neighbours"].normals.landmarks.ids
         )
-        assert left_out.sum() == n_distrusted
+        assert left_out.sum() == n_untrusted
         assert note.endswith("are left out of the comparison.")
         assert set(np.flatnonzero(left_out[: np.searchsorted(trains, 6)])) == set(
             range(np.searchsorted(trains, 6))

@@ -13,7 +13,6 @@ from fewlier.atomic import PathLike
 from fewlier.density import settings_from, settings_record
 from fewlier.density.base import DensitySettings
 from fewlier.errors import FormatError, UserError
-from fewlier.memory import Memory
 from fewlier.modelfile.container import brief, opened, write
 from fewlier.modelfile.probes import check_probes, probe_state
 from fewlier.score.ensemble import MAX_LAYERS
@@ -21,6 +20,7 @@ from fewlier.score.model import FittedModel
 from fewlier.settings import DEVICES, available_device, read_recipe
 from fewlier.state import State, is_text
 from fewlier.summary import Summary
+from fewlier.training.kept_rows import KeptRows
 
 
 @final
@@ -36,7 +36,7 @@ class Saved:
         Whether the columns had names that the user gave.
     model : FittedModel
         The model.
-    kept_rows : Memory or None
+    kept_rows : KeptRows or None
         Rows for updates.
     summary : Summary
         What the fit did.
@@ -45,7 +45,7 @@ class Saved:
     parameters: Mapping[str, Any]
     has_column_names: bool
     model: FittedModel
-    kept_rows: Memory | None
+    kept_rows: KeptRows | None
     summary: Summary
 
     def state(self) -> State:
@@ -77,7 +77,7 @@ class Saved:
             parameters,
             state.flag("has_column_names"),
             model,
-            None if kept_rows is None else Memory.from_state(kept_rows, model.encoder),
+            None if kept_rows is None else KeptRows.from_state(kept_rows, model.encoder),
             Summary.from_state(state.part("summary"), model.calibration.at),
         )
         versions = state.part("versions")

@@ -18,7 +18,7 @@ from fewlier.score.part import Own, Part
 from fewlier.score.trees import Trees
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Table
-from fewlier.training.unlabelled import Distrust
+from fewlier.training.unlabelled import DoubtfulRows
 
 # Rows are scored in chunks of at most this many, and of fewer where rows are wide: on a CPU the
 # intermediate results of a chunk stay in the cache.
@@ -160,14 +160,14 @@ class FittedModel:
         What a score means: threshold, p-values, probabilities.
     reference : Reference
         How often the training normals fall into the bins of each column, to notice drift by.
-    distrust : Distrust or None
+    doubtful_rows : DoubtfulRows or None
         How many unlabelled rows the fit did not trust; a loaded model does not know.
     """
 
     scorer: Scorer
     calibration: Calibration
     reference: Reference
-    distrust: Distrust | None = None
+    doubtful_rows: DoubtfulRows | None = None
 
     @property
     def encoder(self) -> Encoder:

@@ -113,32 +113,37 @@ def _folds_of_distinct(
     rng: np.random.Generator,
     doubtful: IntArray,
 ) -> list[Fold]:
-    """Split rows of which none is a copy of another."""
+    """Split rows of which none is a copy of another.
+
+    The shuffled normals are laid out as::
+
+        many normals   calibration of all folds | validation of fold 0 | of fold 1 | ...
+        few normals    validation, calibration of fold 0 | of fold 1 | ...
+
+    and each fold trains on whatever has no role in it.
+    """
     normals, anomalies = rng.permutation(normals), rng.permutation(anomalies)
     n_validation = max(1, round(VALIDATION_SHARE * len(normals)))
     n_calibration = max(1, round(CALIBRATION_SHARE * len(normals)))
-    is_common = n_calibration >= ENOUGH_CALIBRATION
-    width = n_validation + n_calibration
-    starts = [0] if is_common else [fold * width + n_validation for fold in range(n_folds)]
-    normals = _certain_first(normals, doubtful, np.add.outer(starts, np.arange(n_calibration)))
-    common = normals[:0]
-    if is_common:
-        common, normals = np.split(normals, [n_calibration])
-        n_calibration = 0
+    is_shared = n_calibration >= ENOUGH_CALIBRATION
+    width = n_validation + (0 if is_shared else n_calibration)
+    starts = [0] if is_shared else [fold * width + n_validation for fold in range(n_folds)]
+    calibrating = (np.add.outer(starts, np.arange(n_calibration)) % len(normals)).ravel()
+    normals = _certain_at(normals, doubtful, np.unique(calibrating))
+    shared, rest = np.split(normals, [n_calibration if is_shared else 0])
     folds = []
     for fold in range(n_folds):
         train, validate = _split_anomalies(anomalies, fold, n_folds)
-        rows = np.roll(normals, -fold * (n_validation + n_calibration))
-        validation, own, training = np.split(rows, [n_validation, n_validation + n_calibration])
-        if len(normals) < N_ROLES:
-            validation = own = training = normals
-        folds.append(Fold(training, train, validation, validate, np.concatenate([common, own])))
+        rows = np.roll(rest, -fold * width)
+        validation, own, training = np.split(rows, [n_validation, width])
+        if len(rest) < N_ROLES:
+            validation = own = training = rest
+        folds.append(Fold(training, train, validation, validate, np.concatenate([shared, own])))
     return folds
 
 
-def _certain_first(normals: IntArray, doubtful: IntArray, places: IntArray) -> IntArray:
-    """Put normals that are not doubtful at the places, if they are twice as many as those."""
-    places = np.unique(places % len(normals))
+def _certain_at(normals: IntArray, doubtful: IntArray, places: IntArray) -> IntArray:
+    """Put normals that are not doubtful at these places, if there are twice as many of them."""
     certain = np.flatnonzero(~np.isin(normals, doubtful))
     if not len(doubtful) or len(certain) < 2 * len(places):
         return normals

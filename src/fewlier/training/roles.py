@@ -25,7 +25,7 @@ N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
 EXACT = "exact: the normals behind it were held back from every member, epoch and weight"
 CROSSED = "approximate: each normal behind it was scored by the fold that never saw it"
 REUSED = f"{NOTHING}: the normals behind it also chose the epochs"
-DOUBTED = "; unlabelled rows are among them, and anomalies hidden there make alarms rarer"
+WITH_DOUBTFUL = "; unlabelled rows are among them, and anomalies hidden there make alarms rarer"
 
 Labels = npt.NDArray[np.int8]
 
@@ -162,8 +162,8 @@ def mark_doubtful(
 def _guarantee(folds: Sequence[Fold], held_back: set[int], doubtful: npt.NDArray[np.bool_]) -> str:
     if any(len(np.intersect1d(fold.calibration, fold.validation_normals)) for fold in folds):
         return REUSED
-    is_doubted = any(doubtful[fold.calibration].any() for fold in folds)
-    return (EXACT if held_back else CROSSED) + (DOUBTED if is_doubted else "")
+    has_doubtful = any(doubtful[fold.calibration].any() for fold in folds)
+    return (EXACT if held_back else CROSSED) + (WITH_DOUBTFUL if has_doubtful else "")
 
 
 def plan_with_validation(

@@ -18,7 +18,7 @@ from fewlier.density.networks import denormals_as_zero
 from fewlier.training.adam import Adam
 from fewlier.training.batches import Batches, IntArray, Noise, Sample, n_steps, stacked_noise
 from fewlier.training.objective import Criterion, criterion, objective
-from fewlier.training.unlabelled import fence_at, trimmed, trust
+from fewlier.training.unlabelled import fence_at, trim, trust
 
 # Rows and passes that judge an epoch; the kept epoch is judged again with all passes.
 MAX_VALIDATION_NORMALS = 2000
@@ -266,7 +266,7 @@ class _Stack:
             anomaly,
             *self.validation.weights,
             name=self.settings.criterion,
-            likelihood_weight=self._likelihood_weight(trimmed, self.validation, normal),
+            likelihood_weight=self._likelihood_weight(trim, self.validation, normal),
         )
 
     def _remember(self, epoch: int, value: Float[Tensor, " m"]) -> None:

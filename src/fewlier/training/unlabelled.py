@@ -8,14 +8,14 @@ from torch import Tensor
 
 Unlabelled = Literal["robust", "normal"]
 
-# An unlabelled row so many spreads below the median log p counts half. This fence is tight while
-# the density is still broad, because a cluster of anomalies that it reaches then is learned and
-# looks normal ever after. It widens over a share of the epochs, to let the normals' tail back in.
+# A doubtful row counts half where its log p is this many spreads below the median. The fence starts
+# at 2, while the density is still broad: a cluster of anomalies that it learned then would look
+# normal ever after. Over the first half of the epochs it widens to 4, to let the normals' tail in.
 FIRST_FENCE, FENCE, WIDENING = 2.0, 4.0, 0.5
-# How many spreads the step from a weight of one to none is wide.
+# The weight falls from 1 to 0 within about this many spreads.
 STEP = 0.3
-# Log p is in nats, whatever the columns' units: rows that differ by less than FENCE of them are
-# not told apart, however alike the others are.
+# Log p is in nats, whatever the columns' units: rows whose log p differs by less than 1 count as
+# equally likely, however alike the others are.
 LEAST_SPREAD = 1.0
 # From the median to the lower quartile of a Gaussian, in standard deviations.
 QUARTILE = 0.6745
@@ -23,11 +23,11 @@ QUARTILE = 0.6745
 TRIMMED = 0.1
 
 
-class Distrust(NamedTuple):
-    """How many unlabelled rows that train a fit has looked at, and how many it does not trust."""
+class DoubtfulRows(NamedTuple):
+    """Counts doubtful rows that train: those that were looked at, and those not trusted."""
 
     n_rows: int
-    n_distrusted: int
+    n_untrusted: int
 
 
 def fence_at(epoch: int, max_epochs: int) -> float:
@@ -74,14 +74,14 @@ def is_trusted(
     return trust(log_p, torch.ones_like(log_p), doubtful) >= 0.5
 
 
-def trimmed(
+def trim(
     log_p: Float[Tensor, "*m n"],
     weight: Float[Tensor, "*m n"],
     doubtful: Bool[Tensor, "*m n"],
 ) -> Float[Tensor, "*m n"]:
     """Leave out the doubtful rows of the lowest log p, a share of `TRIMMED`.
 
-    For judging: a fixed share, so that no epoch gains by distrusting more rows than another.
+    For judging: the share is fixed, so that no epoch gains by trusting fewer rows than another.
     """
     log_p = log_p.detach()
     (least,) = _quantiles(log_p, doubtful & (weight > 0), (TRIMMED,))

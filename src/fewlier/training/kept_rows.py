@@ -1,4 +1,4 @@
-"""`Memory`: rows of a fit that a model keeps, so that it can learn from more labels later."""
+"""`KeptRows`: rows of a fit that a model keeps, so that it can learn from more labels later."""
 
 from dataclasses import dataclass, fields, replace
 from typing import final
@@ -59,7 +59,7 @@ class News:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Memory:
+class KeptRows:
     """A sample of the rows of a fit, as the networks read them.
 
     Parameters
@@ -103,7 +103,7 @@ class Memory:
         return State({"rows": self.encoded.state()}, own)
 
     @classmethod
-    def from_state(cls, state: State, encoder: Encoder) -> "Memory":
+    def from_state(cls, state: State, encoder: Encoder) -> "KeptRows":
         """Inverse of `state`, checked."""
         encoded = Encoded.from_state(state.part("rows"), encoder)
         n = len(encoded)
@@ -116,15 +116,15 @@ class Memory:
         roles = state.array("roles", np.uint8, (None, n))
         is_fold = 0 < len(roles) <= MAX_FOLDS and (roles < 1 << len(ROLES)).all()
         require(bool(is_fold), f"kept rows must have known roles in 1 to {MAX_FOLDS} folds.")
-        memory = cls(encoded, labels, state.flags("counted", (n,)), novel, roles)
-        require(not memory.lacks_a_role, "the kept rows of a fold do not play every role.")
+        kept = cls(encoded, labels, state.flags("counted", (n,)), novel, roles)
+        require(not kept.lacks_a_role, "the kept rows of a fold do not play every role.")
         is_anomaly = (roles & _AS_ANOMALY > 0).any(0)
         agrees = bool((is_anomaly == (labels == ANOMALY)).all())
         require(agrees, "kept rows that play anomalies are not labelled so.")
-        return memory
+        return kept
 
     @classmethod
-    def of(cls, plan: Plan) -> "Memory":
+    def draw(cls, plan: Plan) -> "KeptRows":
         """Draw the rows to keep of a fit: all labelled anomalies and a sample of the others."""
         roles = np.zeros((len(plan.folds), len(plan.encoded)), dtype=np.uint8)
         for fold, bits in zip(plan.folds, roles, strict=True):
@@ -134,9 +134,9 @@ class Memory:
         whole = cls(plan.encoded, plan.labels, counted, plan.novel, roles)
         return whole._take(_sample(whole, np.random.default_rng(plan.seed)))
 
-    def _take(self, rows: npt.NDArray[np.int64] | Bools) -> "Memory":
+    def _take(self, rows: npt.NDArray[np.int64] | Bools) -> "KeptRows":
         own = self.labels[rows], self.counted[rows], self.novel[rows], self.roles[:, rows]
-        return Memory(self.encoded.take(rows), *own)
+        return KeptRows(self.encoded.take(rows), *own)
 
     def news(self, rows: Encoded, labels: Labels) -> News:
         """Say which of the rows given to an update are new, and which have a new label.
@@ -213,7 +213,7 @@ class Memory:
             (_note(news, len(kept) - int((news.place != NEW).sum())),),
         )
 
-    def _relabelled(self, news: News) -> "Memory":
+    def _relabelled(self, news: News) -> "KeptRows":
         """Return the rows under their new labels; those that changed sides have no role."""
         is_old = news.place != NEW
         labels, counted = self.labels.copy(), self.counted.copy()
@@ -223,13 +223,13 @@ class Memory:
         roles = np.where(has_moved, 0, self.roles).astype(np.uint8)
         anomalies = news.encoded.take(news.labels == ANOMALY)
         is_copy = np.isin(self.encoded.ids(), anomalies.ids()) & (labels == UNLABELLED)
-        return Memory(self.encoded, labels, counted, self.novel, roles)._take(~is_copy)
+        return KeptRows(self.encoded, labels, counted, self.novel, roles)._take(~is_copy)
 
-    def _followed_by(self, news: News) -> "Memory":
+    def _followed_by(self, news: News) -> "KeptRows":
         """Return these rows and new ones, which have no role; rows to validate by come last."""
         is_new = news.place == NEW
         more = news.encoded.take(is_new)
-        whole = Memory(
+        whole = KeptRows(
             self.encoded.followed_by(more),
             np.concatenate([self.labels, news.labels[is_new]]),
             np.concatenate([self.counted, np.ones(len(more), dtype=np.bool_)]),
@@ -238,7 +238,7 @@ class Memory:
         )
         return whole._take(np.argsort(~whole.counted, kind="stable"))
 
-    def _with_normals(self, ids: IntArray) -> "Memory":
+    def _with_normals(self, ids: IntArray) -> "KeptRows":
         """Give the normals without a role that of a copy, or let them train."""
         is_normal, has_role = self.labels != ANOMALY, self.roles.any(0)
         copy_of = {ids[row]: row for row in np.flatnonzero(is_normal & has_role)}
@@ -263,13 +263,13 @@ class Memory:
         return not all(len(rows) for fold in roles for rows in fold)
 
 
-def _sample(memory: Memory, rng: np.random.Generator) -> IntArray:
+def _sample(kept: KeptRows, rng: np.random.Generator) -> IntArray:
     """Draw rows, of each role as many as are wanted, in the order of the table."""
-    share = min(1.0, MAX_BYTES / (sum(MOST.values()) * memory._row_bytes))
-    left = np.ones(len(memory), dtype=bool)
-    chosen = np.zeros(len(memory), dtype=bool)
+    share = min(1.0, MAX_BYTES / (sum(MOST.values()) * kept._row_bytes))
+    left = np.ones(len(kept), dtype=bool)
+    chosen = np.zeros(len(kept), dtype=bool)
     for name, most in MOST.items():
-        plays = memory.roles & (1 << ROLES.index(name)) > 0
+        plays = kept.roles & (1 << ROLES.index(name)) > 0
         n_each = max(1, round(share * most / len(plays)))  # so that no fold goes without
         for in_fold in plays:
             chosen[rng.permutation(np.flatnonzero(left & in_fold & ~chosen))[:n_each]] = True

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from fewlier import UserError, memory
-from fewlier.memory import MOST, NEW, ROLES, Memory
+from fewlier import UserError
 from fewlier.table import Table, infer_schema
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.training import kept_rows
+from fewlier.training.kept_rows import MOST, NEW, ROLES, KeptRows
 from fewlier.training.roles import REUSED, make_plan, plan_with_validation
 
 GUARANTEE = "none, but that of the fit"
@@ -51,7 +52,7 @@ def more_of(plan, labels, seed=1, table=None):
 
 def updated(plan, labels, unlabelled="robust", seed=5, **more):
     """Plan an update of what a fit remembers; return how many it remembers, and the plan."""
-    kept = Memory.of(plan)
+    kept = KeptRows.draw(plan)
     new = more_of(plan, labels, **more)
     return len(kept), kept.plan(plan.encoder, kept.news(*new), unlabelled, GUARANTEE, seed)
 
@@ -72,7 +73,7 @@ def sizes(encoded, rows):
 @pytest.mark.parametrize("selection", ["average", "best"])
 def test_of_a_table_of_moderate_size_every_row_is_kept_with_its_roles(selection):
     plan = plan_of(labels_of(150, 7, 40), selection)
-    kept = Memory.of(plan)
+    kept = KeptRows.draw(plan)
     assert len(kept) == 197
     np.testing.assert_array_equal(kept.labels, labels_of(150, 7, 40))
     np.testing.assert_array_equal(kept.encoded.inputs, plan.encoded.inputs)
@@ -84,7 +85,7 @@ def test_of_a_table_of_moderate_size_every_row_is_kept_with_its_roles(selection)
 def test_a_large_table_keeps_every_anomaly_and_at_most_so_many_of_each_role(selection, n_normal):
     labels = labels_of(n_normal, 300, 500)
     plan = plan_of(labels, selection)
-    kept = Memory.of(plan)
+    kept = KeptRows.draw(plan)
     found = kept.encoded.targets[:, 0]
     assert len(np.unique(found)) == len(found) <= sum(MOST.values())
     assert sizes(plan.encoded, np.flatnonzero(labels == ANOMALY)) <= set(found.tolist())
@@ -99,7 +100,7 @@ def test_a_large_table_keeps_every_anomaly_and_at_most_so_many_of_each_role(sele
 @pytest.mark.parametrize("n_normal", [2500, 30_000])
 def test_a_row_plays_in_memory_the_roles_it_had_in_the_fit(n_normal):
     plan = plan_of(labels_of(n_normal, 50, 500))
-    kept = Memory.of(plan)
+    kept = KeptRows.draw(plan)
     is_kept = np.isin(plan.encoded.targets[:, 0], kept.encoded.targets[:, 0])
     for before, after in zip(plan.folds, kept.folds, strict=True):
         for name in ROLES:
@@ -116,9 +117,9 @@ def test_a_row_plays_in_memory_the_roles_it_had_in_the_fit(n_normal):
 def test_a_wide_table_keeps_fewer_rows_and_still_all_roles_of_all_folds(
     n_bytes, n_normal, monkeypatch
 ):
-    monkeypatch.setattr(memory, "MAX_BYTES", n_bytes)
+    monkeypatch.setattr(kept_rows, "MAX_BYTES", n_bytes)
     plan = plan_of(labels_of(n_normal, 10))
-    kept = Memory.of(plan)
+    kept = KeptRows.draw(plan)
     at_least = 2 * len(MOST) * kept._row_bytes  # one row a role and fold
     assert kept.n_bytes <= max(1.05 * n_bytes, at_least)
     assert len(kept) < 60
@@ -128,14 +129,14 @@ def test_a_wide_table_keeps_fewer_rows_and_still_all_roles_of_all_folds(
 
 @pytest.mark.parametrize("selection", ["average", "best"])
 def test_its_size_is_that_of_its_arrays_in_the_file(selection):
-    kept = Memory.of(plan_of(labels_of(60, 4), selection))
+    kept = KeptRows.draw(plan_of(labels_of(60, 4), selection))
     assert kept.n_bytes == sum(array.nbytes for array in kept.state().flat()[1].values())
 
 
 def test_the_same_fit_keeps_the_same_rows_and_another_seed_others():
     labels = labels_of(9000, 4)
-    first, same = (Memory.of(plan_of(labels, seed=1)) for _ in range(2))
-    other = Memory.of(plan_of(labels, seed=2))
+    first, same = (KeptRows.draw(plan_of(labels, seed=1)) for _ in range(2))
+    other = KeptRows.draw(plan_of(labels, seed=2))
     np.testing.assert_array_equal(first.encoded.targets, same.encoded.targets)
     np.testing.assert_array_equal(first.roles, same.roles)
     assert not np.array_equal(first.encoded.targets[:, 0], other.encoded.targets[:, 0])
@@ -170,7 +171,7 @@ def test_rows_that_calibrate_never_train_nor_choose_and_no_new_row_is_one(
         assert fold["validation_normals"].isdisjoint(rows)
         assert (fold["anomalies"] | fold["validation_anomalies"]) & rows == rows - normal
         assert fold["anomalies"].isdisjoint(fold["validation_anomalies"])
-    later = Memory.of(now)
+    later = KeptRows.draw(now)
     news = later.news(*more_of(plan, new, 2))
     again = later.plan(plan.encoder, news, "robust", GUARANTEE, seed)
     for before, after in zip(plan.folds, again.folds, strict=True):
@@ -263,7 +264,7 @@ def news_of(old, new, rows):
     labels = np.concatenate([np.tile([NORMAL, UNLABELLED], 40), old[1:]])
     labels[5] = old[0]
     plan = plan_of(labels, table=everything)
-    return Memory.of(plan), more_of(plan, new, table=table.iloc[rows])
+    return KeptRows.draw(plan), more_of(plan, new, table=table.iloc[rows])
 
 
 @pytest.mark.parametrize(
@@ -312,7 +313,7 @@ def test_a_copy_of_a_remembered_normal_does_what_that_does():
 
 def test_of_a_large_table_only_remembered_rows_are_recognised():
     plan = plan_of(np.full(9000, NORMAL))
-    kept = Memory.of(plan)
+    kept = KeptRows.draw(plan)
     news = kept.news(*more_of(plan, np.full(9000, ANOMALY), table=parcels(9000)))
     assert news.is_news.all()
     assert (news.place == NEW).sum() == 9000 - len(kept) > 4000
@@ -323,13 +324,13 @@ def test_rows_that_the_user_chose_to_validate_by_are_not_counted_until_labelled_
     validation = Table.of(parcels(20, seed=3)), np.repeat([1, 0], [5, 15]).astype(np.int8)
     training = Table.of(parcels(60)), np.full(60, UNLABELLED, dtype=np.int8)
     plan = plan_with_validation(SCHEMA, training, validation, 0)
-    kept = Memory.of(plan)
+    kept = KeptRows.draw(plan)
     for _ in range(2):
         assert (len(kept), kept.counted.sum()) == (80, 60)
         news = kept.news(*more_of(plan, [UNLABELLED], table=parcels(60).head(1)))
         now = kept.plan(plan.encoder, news, "robust", GUARANTEE, 0)
         assert now.n_training == 60
-        kept = Memory.of(now)
+        kept = KeptRows.draw(now)
     news = kept.news(*more_of(plan, [ANOMALY] * 3, table=parcels(20, seed=3).tail(3)))
     assert (news.is_news.tolist(), news.replaced.tolist()) == ([True] * 3, [])
     now = kept.plan(plan.encoder, news, "robust", GUARANTEE, 0)
