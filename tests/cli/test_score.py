@@ -70,6 +70,7 @@ def records(content, delimiter=","):
     return list(csv.DictReader(io.StringIO(content.decode(), newline=""), delimiter=delimiter))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["file", "pipe"])
 @pytest.mark.parametrize("content", INPUTS.values(), ids=INPUTS)
 def test_every_kind_of_input_has_the_scores_of_the_library(

@@ -94,6 +94,7 @@ def test_a_pipeline_of_data_frames_keeps_the_names():
     assert pipeline[-1].feature_names_in_.tolist() == ["left", "right"]
 
 
+@pytest.mark.slow
 def test_a_grid_search_by_auc_finds_a_setting():
     grid = {"selection": ["average", "best"], "density__hidden": [(4,), (16,)]}
     search = GridSearchCV(small(max_epochs=5), grid, scoring="roc_auc", cv=2)
@@ -188,6 +189,7 @@ def test_decision_scores_leave_out_the_folds_that_trained_on_the_row():
 # The threshold
 
 
+@pytest.mark.slow
 def test_about_the_asked_share_of_fresh_normals_is_above_the_threshold():
     detector = small().fit(numbers(2000), np.arange(2000) < N_ANOMALIES)
     fresh = numbers(4000, seed=1, n_anomalies=0)
@@ -312,6 +314,7 @@ def test_an_unknown_parameter_is_an_error():
         AnomalyDetector(lambda_=1)
 
 
+@pytest.mark.slow
 def test_a_validation_in_two_processes_finds_the_scores_of_one():
     detector, table = small(max_epochs=2), numbers()
     one, two = (

@@ -86,19 +86,19 @@ def motley_members():
     ]
 
 
-@pytest.mark.parametrize("patience", [None, 1])
-@pytest.mark.parametrize("name", DENSITIES)
-def test_a_member_comes_out_of_a_stack_as_if_trained_alone(patience, name):
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "patience"), [*((name, 1) for name in DENSITIES), ("made", None)])
+def test_a_member_comes_out_of_a_stack_as_if_trained_alone(name, patience):
     settings = replace(QUICK, patience=patience)
     members = motley_members()
     for together, one in zip(run(members, settings, name=name), members, strict=True):
         assert_same(together, run([one], settings, name=name)[0], tolerance=1e-5)
 
 
-@pytest.mark.parametrize("patience", [None, 1])
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DENSITIES)
-def test_members_with_structures_of_their_own_come_out_as_from_their_own_templates(patience, name):
-    settings, members = replace(QUICK, patience=patience), motley_members()
+def test_members_with_structures_of_their_own_come_out_as_from_their_own_templates(name):
+    settings, members = replace(QUICK, patience=1), motley_members()
     templates = [density_and_rows(name=name, seed=i) for i in range(len(members))]
     own = [
         replace(one, drawn=density.drawn())
@@ -109,6 +109,7 @@ def test_members_with_structures_of_their_own_come_out_as_from_their_own_templat
         assert_same(together, train(*template, [one], settings)[0], tolerance=1e-5)
 
 
+@pytest.mark.slow
 def test_with_unlabelled_rows_too_a_member_comes_out_of_a_stack_as_if_trained_alone():
     members, settings = motley_members(), replace(QUICK, patience=2)
     for together, one in zip(run(members, settings, doubtful=DOUBTFUL), members, strict=True):
@@ -124,6 +125,7 @@ def test_unlabelled_rows_make_a_difference_and_labelled_normals_none():
         assert any(not torch.equal(p, other.parameters[n]) for n, p in one.parameters.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DENSITIES)
 def test_members_that_start_where_others_ended_come_out_of_a_stack_as_if_trained_alone(name):
     warm = warm_members(name)
@@ -165,6 +167,7 @@ def test_a_start_is_kept_where_training_on_gives_no_numbers():
             assert torch.equal(one.start[name], parameter)  # not changed in place either
 
 
+@pytest.mark.slow
 def test_members_that_leave_early_do_not_disturb_those_that_stay():
     members, settings = motley_members(), replace(QUICK, patience=1, max_epochs=8)
     lengths = {len(trained.curve) for trained in run(members, settings)}
@@ -199,6 +202,7 @@ def test_lambda_makes_a_difference():
     assert any(not torch.equal(p, with_it.parameters[n]) for n, p in without.parameters.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DENSITIES)
 def test_the_same_seed_gives_the_same_parameters_bit_for_bit(name):
     runs = (run(motley_members(), name=name) for _ in range(2))
@@ -253,6 +257,7 @@ def test_the_kept_parameters_are_those_of_the_best_epoch():
     assert_same(again, replace(found, curve=found.curve[: found.best_epoch]))
 
 
+@pytest.mark.slow
 def test_patience_stops_early_and_keeps_the_best():
     settings = replace(QUICK, learning_rate=0.1, max_epochs=30)
     patient, hasty = (run([member(lam=1)], replace(settings, patience=p))[0] for p in (None, 2))
@@ -267,6 +272,7 @@ def test_of_epochs_that_tie_the_earliest_is_kept():
     assert found.best_epoch == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DENSITIES)
 def test_training_raises_the_likelihood_of_validation_normals(name):
     settings = replace(QUICK, max_epochs=40)

@@ -52,6 +52,7 @@ def test_get_downloads_and_says_what_came(site, make_arff, make_archive):
     assert site.n_requests == 1
 
 
+@pytest.mark.slow
 def test_get_all_is_all_of_them(tmp_path, monkeypatch):
     from fewlier_bench.data import list_datasets
 
@@ -71,6 +72,7 @@ def test_an_unknown_table_is_an_error():
         run("get", "Pimma")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [[], ["list"], ["get"]])
 def test_help_ends_with_an_example_and_loads_neither_torch_nor_pooch(command):
     code = (

@@ -156,6 +156,7 @@ def test_a_table_that_is_not_there_is_an_error_that_names_what_is(site, make_arf
     assert "Stamps" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_of_two_files_that_may_be_meant_the_counts_decide(site, make_arff, make_archive):
     folder = "semantic/InternetAds/InternetAds"
     files = {

@@ -44,6 +44,7 @@ def test_missing_pairs_do_not_count():
     assert paired_p_value(*gap) == pytest.approx(paired_p_value(first, second))
 
 
+@pytest.mark.slow
 def test_equal_methods_are_separated_as_often_as_the_level_says():
     values = np.random.default_rng(2).normal(size=(2000, 2, 10))
     separated = (~grid_of(values).not_separated()).any(axis=1).mean()

@@ -14,7 +14,7 @@ from fewlier.density import DENSITIES
 
 pytestmark = pytest.mark.slow
 
-N_THREADS, N_ROUNDS = 8, 4
+N_THREADS, N_ROUNDS = 8, 3
 ROWS = payments()
 X, Y = ROWS[FEATURES], ROWS["fraud"]
 # Each thread has rows of its own, of another number, one of them more than a chunk.
