@@ -56,3 +56,8 @@ def nodes(document, path=()):
         yield (*path, key)
         if isinstance(value, dict | list):
             yield from nodes(value, (*path, key))
+
+
+def first_nodes(manifest):
+    """List the paths in a manifest, of lists only into the first item."""
+    return [place for place in nodes(manifest) if not any(type(k) is int and k for k in place)]

@@ -9,6 +9,7 @@ so is a field or an array that nobody asks for (`State.check_all_read`).
 import math
 import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
@@ -142,8 +143,9 @@ class State:
 
     def parts(self, name: str) -> "Iterator[State]":
         """Return the states of a list of parts, one at a time."""
-        for number, value in enumerate(self.items(name)):
-            yield self._opened(f"{name}.{number}", value)
+        listed = {str(number): value for number, value in enumerate(self.items(name))}
+        parts = self._opened(name, listed)
+        return map(parts.part, listed)
 
     # Arrays
 
@@ -176,12 +178,19 @@ class State:
     def _opened(self, name: str, value: object) -> "State":
         if not isinstance(value, dict):
             raise FormatError(f"{self._path(name)!r} must be a record; got {reprlib.repr(value)}.")
-        within = f"{name}."
-        own = {key for key in self.arrays if key.startswith(within)}
-        self._unread -= own
-        arrays = {key.removeprefix(within): self.arrays[key] for key in own}
+        arrays = self._grouped.get(name, {})
+        self._unread -= {f"{name}.{key}" for key in arrays}
         self._parts.append(State(value, arrays, self._path(name)))
         return self._parts[-1]
+
+    @cached_property
+    def _grouped(self) -> dict[str, dict[str, Array]]:
+        """The arrays of parts, by the first part of their dotted names."""
+        groups: dict[str, dict[str, Array]] = {}
+        for key, array in self.arrays.items():
+            head, _, rest = key.partition(".")
+            groups.setdefault(head, {})[rest] = array
+        return groups
 
     def _typed(self, kind: type[T], name: str, is_right: Callable[[T], bool], expected: str) -> T:
         """Return a field of exactly this type that is right, else say what was expected."""

@@ -121,7 +121,7 @@ def test_a_model_keeps_rows_unless_told_not_to(options, keep_rows, fitted, fewli
     assert detector.keep_rows is keep_rows
     assert (detector._kept_rows is not None) is keep_rows
     facts = json.loads(fewlier("inspect", tmp_path / "new.fewlier", "--json").out)
-    assert facts["memory"]["n_rows"] == 150 * keep_rows
+    assert facts["kept_rows"]["n_rows"] == 150 * keep_rows
     assert facts["parameters"]["keep_rows"] is keep_rows
 
 

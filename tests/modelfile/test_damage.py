@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 from factories import visits
-from model_files import fitted, nodes, parts_of, replace_at, rewritten
+from model_files import first_nodes, fitted, parts_of, replace_at, rewritten
 
 from fewlier import AnomalyDetector, FormatError
 from fewlier.modelfile.file import Saved
@@ -31,11 +31,6 @@ def changed_at(document, place, value):
     document = copy.deepcopy(document)
     replace_at(document, place, value)
     return document
-
-
-def first_nodes(manifest):
-    """List the paths in a manifest, of lists only into the first item."""
-    return [place for place in nodes(manifest) if not any(type(k) is int and k for k in place)]
 
 
 def test_every_field_is_read_and_its_type_checked(saved):

@@ -50,7 +50,7 @@ def _facts(state: "State") -> tuple[dict[str, Any], str]:
         "n_held_back_anomalies": len(calibration.anomaly_scores),
         "prior": calibration.prior,
         "probability": calibration.meaning,
-        "memory": _sizes(state.optional("kept_rows"), {"n_rows": "labels"}),
+        "kept_rows": _sizes(state.optional("kept_rows"), {"n_rows": "labels"}),
         "neighbours": _sizes(
             model.optional("neighbours"),
             {"n_normals": "normals.points", "n_anomalies": "anomalies.points"},
@@ -83,7 +83,8 @@ def _values(column: dict[str, Any]) -> str:
 
 
 def _print(facts: dict[str, Any], summary: str) -> None:
-    versions, density, near = facts["versions"], facts["density"], facts["neighbours"]
+    versions, density = facts["versions"], facts["density"]
+    kept, near = facts["kept_rows"], facts["neighbours"]
     sizes = shown(", ".join(v if n == "name" else f"{n} {v}" for n, v in density.items()))
     echo(
         f"model       {facts['model']}, {facts['bytes'] / 1e6:.1f} MB, format "
@@ -93,8 +94,7 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"{summary}\n"
         f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}\n"
         f"probability {facts['probability']}\n"
-        f"memory      {facts['memory']['n_rows']} rows kept for `fewlier update`, "
-        f"{facts['memory']['bytes'] / 1e6:.1f} MB\n"
+        f"kept rows   {kept['n_rows']} for `fewlier update`, {kept['bytes'] / 1e6:.1f} MB\n"
         f"neighbours  {near['n_normals']} normal and {near['n_anomalies']} anomalous rows kept to "
         f"compare with, {near['bytes'] / 1e6:.1f} MB\n"
         f"trees       {facts['n_tree_nodes']} nodes"
