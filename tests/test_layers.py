@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "src" / "fewlier"
 
 FLOORS = [  # bottom to top; a room imports only from floors below its own
-    {"arrays", "errors", "stopping", "shown"},
+    {"arrays", "errors", "progress", "stopping", "shown"},
     {"state", "atomic", "room"},
     {"table"},
     {"density", "decision"},
@@ -21,7 +21,7 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"settings", "summary"},
     {"modelfile"},
     {"detector"},
-    {"plot", "files", "demo", "pace"},
+    {"plot", "files", "demo"},
     {"report"},
     {"cli"},
     {"__main__"},
@@ -29,7 +29,7 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # What these need of torch they import when it is needed.
 WITHOUT_TORCH = ["arrays", "errors", "stopping", "shown", "state", "atomic", "room", "table"]
-WITHOUT_TORCH += ["decision", "training.history", "summary", "pace", "cli", "modelfile.container"]
+WITHOUT_TORCH += ["decision", "training.history", "summary", "cli", "modelfile.container"]
 
 MAX_FUNCTION_LINES = 60  # without its docstring
 MAX_FILE_LINES, MAX_LINES_OF = 350, {"detector.py": 500}

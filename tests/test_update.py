@@ -203,9 +203,9 @@ def test_an_update_says_that_it_moves_a_threshold_back(fraud, tmp_path, moved):
 @pytest.mark.slow
 def test_progress_is_told_and_few_epochs_are_enough(fraud, monkeypatch):
     monkeypatch.setattr(update, "MAX_EPOCHS", 4)
-    told = []
-    AnomalyDetector.load(fraud).update(*more(), on_epoch=lambda *news: told.append(news))
-    assert told == [(epoch, 4) for epoch in range(5)]
+    shares = []
+    AnomalyDetector.load(fraud).update(*more(), progress=shares.append)
+    assert shares == [0, 0.25, 0.5, 0.75, 1]
     short = AnomalyDetector.load(fraud).set_params(max_epochs=1).update(*more())
     assert {len(line.values) for line in short.history_} == {2}  # the start, and an epoch
 

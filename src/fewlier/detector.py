@@ -27,6 +27,7 @@ from fewlier.errors import (
 )
 from fewlier.fit import fit_plans
 from fewlier.modelfile.file import Saved, load, save
+from fewlier.progress import Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.room import within_memory
 from fewlier.score.held_out import held_out_scores
@@ -47,7 +48,6 @@ from fewlier.table.labels import ANOMALY, Labels
 from fewlier.training.history import MemberHistory
 from fewlier.training.kept_rows import KeptRows
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
-from fewlier.training.stack import OnEpoch, no_news
 from fewlier.training.unlabelled import Unlabelled
 from fewlier.update import update_model
 
@@ -213,7 +213,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         y: object = None,
         *,
         validation: tuple[object, object] | None = None,
-        on_epoch: OnEpoch = no_news,
+        progress: Progress = silent,
     ) -> "AnomalyDetector":
         """Learn what normal rows look like, and what sets the labelled anomalies apart.
 
@@ -226,13 +226,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             Text is read by ``fewlier.table.label_column.LabelColumn``, which keeps kinds too.
         validation : (X, y), or None
             Rows that choose epoch and lambda; without them, some of the training rows do.
-        on_epoch : callable
-            Told at the start, and after each epoch, how many are done of at most how many.
+        progress : callable
+            Called at the start and after each epoch with the share of the epochs that is done.
         """
-        _fit(self, X, y, validation, on_epoch)
+        _fit(self, X, y, validation, progress)
         return self
 
-    def update(self, X: object, y: object, *, on_epoch: OnEpoch = no_news) -> "AnomalyDetector":
+    def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
         """Learn from more labelled rows, without the table that the detector was fitted to.
 
         Training goes on from the fitted weights, on these rows and on those that the model
@@ -243,10 +243,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         X, y : as in `fit`
             Rows that are labelled now. The label of a row that the model remembers replaces the
             one it had; a remembered row given again with its label, or without one, adds nothing.
-        on_epoch : callable
-            Told at the start, and after each epoch, how many are done of at most how many.
+        progress : callable
+            Called at the start and after each epoch with the share of the epochs that is done.
         """
-        _update(self, X, y, on_epoch)
+        _update(self, X, y, progress)
         return self
 
     def anomaly_score(self, X: object) -> Floats:
@@ -310,7 +310,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     def explain(self, X: object) -> Explanation:
         """Return what each column adds to the score of each row; its `meaning` says how."""
-        return explain(self._model(), self._table(X), self.score_unit_, row_labels(X))
+        return explain(self._model(), self._table(X), row_labels(X))
 
     def set_threshold(
         self,
@@ -483,7 +483,7 @@ def _fit(
     X: object,
     y: object,
     validation: tuple[object, object] | None,
-    on_epoch: OnEpoch,
+    progress: Progress,
 ) -> None:
     started = time.perf_counter()
     parameters = detector.get_params(deep=False)
@@ -503,7 +503,7 @@ def _fit(
         held = _read_validation(validation, schema)
         plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
     with within_memory():
-        ((detector.model_, history),) = fit_plans([plan], recipe, on_epoch)
+        ((detector.model_, history),) = fit_plans([plan], recipe, progress)
     detector._plan = plan
     detector._kept_rows = KeptRows.draw(plan) if detector.keep_rows else None
     _remember_columns(detector, table.names, has_names(X))
@@ -512,7 +512,7 @@ def _fit(
     detector._summary = summarise(detector.model_, history, labels, seconds, plan.notes)
 
 
-def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) -> None:
+def _update(detector: AnomalyDetector, X: object, y: object, progress: Progress) -> None:
     started = time.perf_counter()
     model, kept, before = detector._model(), detector._kept_rows, detector.summary_
     if kept is None:
@@ -528,7 +528,7 @@ def _update(detector: AnomalyDetector, X: object, y: object, on_epoch: OnEpoch) 
     guarantee = model.calibration.guarantee
     plan = kept.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
     with within_memory():
-        detector.model_, history = update_model(model, plan, recipe, on_epoch)
+        detector.model_, history = update_model(model, plan, recipe, progress)
     detector._kept_rows = KeptRows.draw(plan)
     if hasattr(detector, "_plan"):
         detector._plan = detector._plan.after(plan)

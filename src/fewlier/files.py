@@ -1,26 +1,28 @@
-"""A detector on data files: fit, score, explain, evaluate; rows pass through in batches."""
+"""A detector on data files: fit, update, score, explain, evaluate; rows are scored in batches."""
 
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias, final
+from functools import reduce
+from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fewlier.arrays import Floats, Ints
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.decision.threshold import check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError, warn
+from fewlier.progress import Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
 from fewlier.shown import list_names
-from fewlier.table import Encoded, Table
+from fewlier.table import Table
 from fewlier.table.choice import RowChoice
 from fewlier.table.forms import Unread
 from fewlier.table.frame import all_unread, unread_note
@@ -28,21 +30,10 @@ from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
 from fewlier.table.writing import Write, put_by
-from fewlier.training.stack import OnEpoch, no_news
 
 ADDED = ("anomaly_score", "is_anomaly", "p_value", "reason")
-"""Columns that `score_file` adds."""
+"""Columns that scoring adds."""
 N_REASONS = 3
-VISIBLE = 0.05
-"""A smaller contribution is no reason; it would be shown as 0.0."""
-
-Floats = npt.NDArray[np.float64]
-OnBatch: TypeAlias = Callable[[float | None], None]
-"""Told after each batch how much of the file is done, from 0 to 1, or None if nobody knows."""
-
-
-def _no_news(share: float | None) -> None:
-    """Ignore the progress."""
 
 
 def read_training_rows(
@@ -99,7 +90,7 @@ def fit_file(
     *,
     validation: TableFile | None = None,
     strict: bool = False,
-    on_epoch: OnEpoch = no_news,
+    progress: Progress = silent,
 ) -> AnomalyDetector:
     """Fit a detector to the rows of a file; without a label column all rows are unlabelled.
 
@@ -115,13 +106,13 @@ def fit_file(
         if strict:
             warnings.simplefilter("error", LeftOutWarning)
         try:
-            return detector.fit(rows, labels, validation=held_back, on_epoch=on_epoch)
+            return detector.fit(rows, labels, validation=held_back, progress=progress)
         except LeftOutWarning as warning:
             raise UserError(f"a strict fit must use every column. {warning}") from warning
 
 
 def update_file(
-    detector: AnomalyDetector, file: TableFile, label: LabelColumn, on_epoch: OnEpoch = no_news
+    detector: AnomalyDetector, file: TableFile, label: LabelColumn, progress: Progress = silent
 ) -> AnomalyDetector:
     """Let a detector learn from the labelled rows of a file, which may have further columns."""
     labels = FileLabels(label, file)
@@ -133,7 +124,7 @@ def update_file(
     with naming(file.name):
         if not features.num_columns:
             schema.match(Table({}))  # says which columns are missing
-        return detector.update(features, found, on_epoch=on_epoch)
+        return detector.update(features, found, progress=progress)
 
 
 @final
@@ -170,7 +161,7 @@ def score_file(
     *,
     typed: bool = False,
     fdr: float | None = None,
-    on_batch: OnBatch = _no_news,
+    progress: Progress = silent,
 ) -> ScoreReport:
     """Write every row with its score, verdict, p-value and, for anomalies, reasons.
 
@@ -180,29 +171,22 @@ def score_file(
     in a temporary file until it is known.
     """
     _check_free(file)
-    schema, tally = detector.model_.encoder.schema, Tally(detector)
-    scored = tally.counted(scored_batches(detector, file, on_batch))
+    model: FittedModel = detector.model_
+    tally, threshold, n_above = Tally(model), detector.threshold_, 0
+    explained = tally.count(explain_batches(model, file, progress))
     with ExitStack() as stack:
-        threshold, n_above = detector.threshold_, 0
-        if fdr is not None:
+        if fdr is None:
+            scored = (_Scored(batch, why.table, why.score, why.take) for batch, why in explained)
+        else:
             check_share("fdr", fdr)
-            again = stack.enter_context(put_by((batch, scores) for batch, _, scores in scored))
-            scored = ((batch, batch.table(schema), scores) for batch, scores in again)
+            pairs = ((batch, why.score) for batch, why in explained)
+            again = stack.enter_context(put_by(pairs))
+            scored = (_explained_later(model, batch, scores) for batch, scores in again)
             threshold = tally.threshold(fdr)
-        for batch, table, scores in scored:
-            is_anomaly = scores > threshold
-            columns = (
-                scores,
-                is_anomaly,
-                detector.model_.calibration.p_value(scores),
-                pa.array(_reasons(detector, table, is_anomaly), pa.string()),
-            )
-            rows = batch.typed(schema) if typed else batch.rows
-            for name, values in zip(ADDED, columns, strict=True):
-                rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
-            write(rows)
-            n_above += int(is_anomaly.sum())
-    known = set(schema.given)
+        for one in scored:
+            write(one.add_scores(model, threshold, typed=typed))
+            n_above += int((one.scores > threshold).sum())
+    known = set(model.encoder.schema.given)
     passed_through = tuple(name for name in file.columns if name not in known)
     return ScoreReport(
         tally.n_rows,
@@ -215,31 +199,59 @@ def score_file(
     )
 
 
+class _Scored(NamedTuple):
+    """Rows of a file with their scores, and a function that explains some of them."""
+
+    batch: Batch
+    table: Table
+    scores: Floats
+    explain: Callable[[Ints], Explanation]
+
+    def add_scores(self, model: FittedModel, threshold: float, *, typed: bool) -> pa.Table:
+        """Return the rows with the columns that `ADDED` names."""
+        is_anomaly = self.scores > threshold
+        reasons: list[str | None] = [None] * len(self.scores)
+        flagged = np.flatnonzero(is_anomaly)
+        for row, why in zip(flagged, self.explain(flagged).reasons(N_REASONS), strict=True):
+            reasons[row] = "; ".join(map(str, why))
+        p_values = model.calibration.p_value(self.scores)
+        rows = self.batch.typed(self.table, model.encoder.schema) if typed else self.batch.rows
+        columns = (self.scores, is_anomaly, p_values, pa.array(reasons, pa.string()))
+        for name, values in zip(ADDED, columns, strict=True):
+            rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
+        return rows
+
+
+def _explained_later(model: FittedModel, batch: Batch, scores: Floats) -> _Scored:
+    """Return scored rows of which only those that turn out to be flagged are explained."""
+    table = batch.table(model.encoder.schema)
+    return _Scored(batch, table, scores, lambda rows: explain(model, table.take(rows)))
+
+
 @final
 class Tally:
     """What is counted over all rows of a file while they are scored."""
 
-    def __init__(self, detector: AnomalyDetector) -> None:
-        self._model: FittedModel = detector.model_
-        self._names = self._model.encoder.schema.names
-        self._calibration: Calibration = self._model.calibration
-        self._reference = self._model.reference
-        self._cells = [np.zeros_like(part) for part in self._reference.counts]
+    def __init__(self, model: FittedModel) -> None:
+        self._model, self._names = model, model.encoder.schema.names
+        self._calibration: Calibration = model.calibration
+        self._cells = [np.zeros_like(part) for part in model.reference.counts]
         self._ranks = self._calibration.counts(np.empty(0))
         self._n_impossible = np.zeros(len(self._names), dtype=np.int64)
         self.unread: Counter[str] = Counter()  # cells that could not be read, by column
 
-    def counted(
-        self, scored: Iterator[tuple[Batch, Table, Encoded, Floats]]
-    ) -> Iterator[tuple[Batch, Table, Floats]]:
-        """Pass rows on and count them."""
-        for batch, table, encoded, scores in scored:
-            self._ranks += self._calibration.counts(scores)
-            self._n_impossible += encoded.impossible.sum(0)
-            self.unread.update({name: cells.n for name, cells in table.unread.items()})
-            for total, new in zip(self._cells, self._reference.count(encoded), strict=True):
+    def count(
+        self, explained: Iterator[tuple[Batch, Explanation]]
+    ) -> Iterator[tuple[Batch, Explanation]]:
+        """Count rows and pass them on."""
+        for batch, why in explained:
+            self._ranks += self._calibration.counts(why.score)
+            self._n_impossible += why.encoded.impossible.sum(0)
+            self.unread.update({name: cells.n for name, cells in why.table.unread.items()})
+            counts = self._model.reference.count(why.encoded)
+            for total, new in zip(self._cells, counts, strict=True):
                 total += new
-            yield batch, table, scores
+            yield batch, why
 
     @property
     def n_rows(self) -> int:
@@ -248,7 +260,7 @@ class Tally:
 
     @property
     def n_impossible(self) -> dict[str, int]:
-        """Cells that training never saw the like of, by column."""
+        """Cells whose value their column cannot have, by column."""
         return {name: int(n) for name, n in zip(self._names, self._n_impossible, strict=True) if n}
 
     @property
@@ -266,67 +278,51 @@ def _check_free(file: TableFile) -> None:
     taken = [name for name in ADDED if name in file.columns]
     if taken:
         raise UserError(
-            f"{file.name}: columns that scoring adds must not be there yet; got "
-            f"{list_names(taken)}. Score the table from before, or rename them."
+            f"{file.name}: the table already has columns that scoring adds: {list_names(taken)}. "
+            "Score the original table, or rename them."
         )
 
 
-def scored_batches(
-    detector: AnomalyDetector, file: TableFile, on_batch: OnBatch
-) -> Iterator[tuple[Batch, Table, Encoded, Floats]]:
-    """Yield the batches of a file with their scores."""
-    model = detector.model_
-    for batch, table in _matched_batches(model, file, on_batch):
-        encoded = model.encoder.encode(table)
-        yield batch, table, encoded, model.score(encoded)
+def explain_batches(
+    model: FittedModel, file: TableFile, progress: Progress = silent
+) -> Iterator[tuple[Batch, Explanation]]:
+    """Yield the batches of a file, each with the scores of its rows, and why they have them."""
+    for batch, table in _matched_batches(model, file, progress):
+        yield batch, explain(model, table)
 
 
 def _matched_batches(
-    model: FittedModel, file: TableFile, on_batch: OnBatch
+    model: FittedModel, file: TableFile, progress: Progress
 ) -> Iterator[tuple[Batch, Table]]:
-    """Yield the batches of a file with the columns of a model; name at the end what is unread."""
+    """Yield the batches of a file with the columns of a model; warn at the end of unread cells."""
     unread: dict[str, Unread] = {}
     for batch in file.batches():
         table = batch.table(model.encoder.schema)
         unread = all_unread(unread, table.unread, batch.start)
         yield batch, table
-        on_batch(file.share_read())
+        progress(file.share_read())
     if unread:
         warn(f"{file.name}: {unread_note(unread)}")
-
-
-def _reasons(
-    detector: AnomalyDetector, table: Table, chosen: npt.NDArray[np.bool_]
-) -> list[str | None]:
-    """Say of each chosen row which columns add most to its score."""
-    reasons: list[str | None] = [None] * table.n_rows
-    rows = np.flatnonzero(chosen)
-    explanation = explain(detector.model_, table.take(rows), detector.score_unit_)
-    for row, top in zip(rows, explanation.tops(n=N_REASONS), strict=True):
-        reasons[row] = "; ".join(str(reason) for reason in top if reason.contribution >= VISIBLE)
-    return reasons
 
 
 @final
 @dataclass(frozen=True)
 class TopRows:
-    """The highest-scored rows of a file, the highest first: their numbers, scores, and why.
+    """The highest-scored rows of a file, the highest first: their numbers, and their explanation.
 
-    `labels` are those of the whole file. `by_kind` compares each kind of anomalies with the normal
+    `labels` are those of the whole file. `by_kind` compares each kind of anomaly with the normal
     rows; None without labels, or where rows were chosen and the others not scored.
     """
 
-    rows: npt.NDArray[np.int64]
-    scores: Floats
+    rows: Ints
     explanation: Explanation
     labels: Labels | None = None
     by_kind: tuple[KindEvaluation, ...] | None = None
 
     def records(self, detector: AnomalyDetector, n_reasons: int) -> list[dict[str, Any]]:
         """Return one record per row, of JSON values."""
-        scores = self.scores
+        scores, reasons = self.explanation.score, self.explanation.tops(n=n_reasons)
         p_values = detector.model_.calibration.p_value(scores)
-        reasons = self.explanation.tops(n=n_reasons)
         return [
             {
                 "row": int(row),
@@ -346,48 +342,44 @@ def explain_file(
     n_rows: int | None,
     label: LabelColumn | None = None,
     choice: RowChoice | None = None,
-    on_batch: OnBatch = _no_news,
+    progress: Progress = silent,
 ) -> TopRows:
     """Explain the highest-scored rows of a file, or of the chosen ones; all where n_rows is None.
 
     Rows that are not chosen are not scored.
     """
-    labels, model = label and FileLabels(label, file), detector.model_
-    parts = []
-    best, rows, table = np.empty(0), np.empty(0, dtype=np.int64), Table({})
-    for batch, part in _matched_batches(model, file, on_batch):
+    labels = label and FileLabels(label, file)
+    model: FittedModel = detector.model_
+    scores: list[Floats] = []
+    rows, kept = np.empty(0, dtype=np.int64), list[Explanation]()
+    for batch, table in _matched_batches(model, file, progress):
         if labels:
             labels.add(batch)
-        places = np.arange(part.n_rows) if choice is None else choice.find(batch)
-        part = part.take(places)
-        table = table.followed_by(part) if len(rows) else part
-        parts.append(model.score(model.encoder.encode(part)))
-        best = np.concatenate([best, parts[-1]])
+        places = np.arange(table.n_rows) if choice is None else choice.find(batch)
+        why = explain(model, table if choice is None else table.take(places))
+        scores.append(why.score)
+        top = reduce(Explanation.followed_by, [*kept, why])
         rows = np.concatenate([rows, batch.start + places])
-        kept = np.argsort(-best, kind="stable")[:n_rows]
-        best, rows, table = best[kept], rows[kept], table.take(kept)
+        order = np.argsort(-top.score, kind="stable")[:n_rows]
+        kept, rows = [top.take(order)], rows[order]
     if choice:
         choice.check()
-    explanation = explain(model, table, detector.score_unit_)
     found, by_kind = labels and labels.read(), None
     if found is not None and choice is None:
         trained = detector.summary_.labelled_kinds
-        by_kind = evaluate_kinds(np.concatenate(parts), found, detector.threshold_, trained)
-    return TopRows(rows, best, explanation, found, by_kind)
+        by_kind = evaluate_kinds(np.concatenate(scores), found, detector.threshold_, trained)
+    return TopRows(rows, kept[0], found, by_kind)
 
 
 def evaluate_file(
-    detector: AnomalyDetector,
-    file: TableFile,
-    label: LabelColumn,
-    on_batch: OnBatch = _no_news,
+    detector: AnomalyDetector, file: TableFile, label: LabelColumn, progress: Progress = silent
 ) -> Evaluation:
     """Compare scores with labels."""
-    labels, parts = FileLabels(label, file), []
-    for batch, _, _, scores in scored_batches(detector, file, on_batch):
+    labels, scores = FileLabels(label, file), []
+    for batch, why in explain_batches(detector.model_, file, progress):
         labels.add(batch)
-        parts.append(scores)
+        scores.append(why.score)
     found = labels.read()
     with naming(file.name):
         trained = detector.summary_.labelled_kinds
-        return evaluate(np.concatenate(parts), found, detector.threshold_, trained)
+        return evaluate(np.concatenate(scores), found, detector.threshold_, trained)

@@ -15,6 +15,7 @@ from fewlier.decision.drift import MAX_ROWS, Reference
 from fewlier.density.base import Density, DensitySettings, mean_over_passes
 from fewlier.density.joint import Rows
 from fewlier.errors import ParameterError, UserError, warn
+from fewlier.progress import Progress, silent
 from fewlier.room import REMEDY, memory_limit
 from fewlier.score.ensemble import (
     Ensemble,
@@ -36,11 +37,9 @@ from fewlier.training.objective import criterion
 from fewlier.training.roles import Plan, Selection
 from fewlier.training.stack import (
     Member,
-    OnEpoch,
     Settings,
     Trained,
     bytes_to_train,
-    no_news,
     train,
     validation_normals,
 )
@@ -75,7 +74,7 @@ class Candidate(NamedTuple):
     criterion: float
 
 
-def fit_plans(plans: Sequence[Plan], recipe: Recipe, on_epoch: OnEpoch = no_news) -> list[Fitted]:
+def fit_plans(plans: Sequence[Plan], recipe: Recipe, progress: Progress = silent) -> list[Fitted]:
     """Fit every plan, all of their members as one stack.
 
     Each comes out as if fitted alone. The plans' tables must have the same columns, with the same
@@ -84,12 +83,12 @@ def fit_plans(plans: Sequence[Plan], recipe: Recipe, on_epoch: OnEpoch = no_news
     """
     templates = [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
     members = [plan.members(recipe.lambdas) for plan in plans]
-    trained = train_plans(plans, templates, members, recipe, on_epoch)
+    trained = train_plans(plans, templates, members, recipe, progress)
     return [build(*one, recipe) for one in zip(plans, templates, trained, strict=True)]
 
 
 def fit_each_lambda(
-    plans: Sequence[Plan], recipe: Recipe, on_epoch: OnEpoch = no_news
+    plans: Sequence[Plan], recipe: Recipe, progress: Progress = silent
 ) -> list[tuple[dict[float, FittedModel], tuple[MemberHistory, ...]]]:
     """Fit plans of one fold as one stack, and keep the model of every lambda at its best epoch.
 
@@ -99,7 +98,7 @@ def fit_each_lambda(
     templates = [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
     members = [plan.members(recipe.lambdas) for plan in plans]
     found = []
-    everything = train_plans(plans, templates, members, recipe, on_epoch)
+    everything = train_plans(plans, templates, members, recipe, progress)
     for plan, template, trained in zip(plans, templates, everything, strict=True):
         candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
         judged = [c for c in candidates if c is not None]
@@ -135,7 +134,7 @@ def train_plans(
     templates: Sequence[Density],
     members: Sequence[Sequence[Member]],
     recipe: Recipe,
-    on_epoch: OnEpoch = no_news,
+    progress: Progress = silent,
 ) -> list[list[Trained]]:
     """Train the members of all plans as one stack, each from its plan's template."""
     _announce_memory(templates[0], sum(map(len, members)), plans[0].encoder.n_columns)
@@ -150,7 +149,7 @@ def train_plans(
     ]
     doubtful = torch.from_numpy(np.concatenate([plan.doubtful for plan in plans]))
     on_device = doubtful.to(recipe.device) if doubtful.any() else None
-    trained = iter(train(templates[0], rows, stack, recipe.settings, on_epoch, on_device))
+    trained = iter(train(templates[0], rows, stack, recipe.settings, progress, on_device))
     return [[replace(next(trained), member=member) for member in group] for group in members]
 
 

@@ -3,16 +3,17 @@
 from dataclasses import replace
 
 from fewlier.fit import Fitted, Recipe, build, train_plans
+from fewlier.progress import Progress, silent
 from fewlier.score.model import FittedModel
 from fewlier.training.roles import Plan
-from fewlier.training.stack import OnEpoch, Parameters, no_news
+from fewlier.training.stack import Parameters
 
 # From a good start few epochs are needed; chosen on labelled tables, see docs/METHOD.md.
 MAX_EPOCHS = 20
 
 
 def update_model(
-    model: FittedModel, plan: Plan, recipe: Recipe, on_epoch: OnEpoch = no_news
+    model: FittedModel, plan: Plan, recipe: Recipe, progress: Progress = silent
 ) -> Fitted:
     """Train every lambda on from the model's nearest member, then select and calibrate again.
 
@@ -25,7 +26,7 @@ def update_model(
         replace(member, start=_start(model, member.fold, member.lam))
         for member in plan.members(recipe.lambdas)
     ]
-    (trained,) = train_plans([plan], [template], [members], quick, on_epoch)
+    (trained,) = train_plans([plan], [template], [members], quick, progress)
     fitted, history = build(plan, template, trained, quick)
     return replace(fitted, reference=model.reference), history
 

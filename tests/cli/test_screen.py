@@ -162,21 +162,36 @@ def test_warnings_of_others_go_where_they_went():
     ],
 )
 def test_the_time_is_announced_after_the_second_epoch(seconds, said, capsys, monkeypatch):
-    now = itertools.chain([0.0, 7.0, 7.0 + seconds], itertools.repeat(math.nan))
-    monkeypatch.setattr("fewlier.pace.time.perf_counter", lambda: next(now))
+    now = itertools.chain([7.0, 7.0 + seconds], itertools.repeat(math.nan))
+    monkeypatch.setattr(screen.time, "perf_counter", lambda: next(now))
     shares = []
-    on_epoch = screen.announcing("fitting", shares.append, "; see the help")
-    on_epoch(0, 100)
-    on_epoch(1, 100)
+    update = screen.announcing("fitting", shares.append, "; see the help")
+    update(0.0)
+    update(0.01)
     assert capsys.readouterr().err == ""
     for epoch in range(2, 101):
-        on_epoch(epoch, 100)
+        update(epoch / 100)
     assert capsys.readouterr() == ("", said)
     assert shares == [epoch / 100 for epoch in range(101)]
 
 
 def test_nothing_is_announced_of_what_is_over(capsys):
-    on_epoch = screen.announcing("fitting", lambda _: None)
-    for epoch in range(3):
-        on_epoch(epoch, 2)
+    update = screen.announcing("fitting", lambda _: None)
+    for share in (0.0, 0.5, 1.0):
+        update(share)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "1 s"),
+        (59.6, "60 s"),
+        (99.4, "99 s"),
+        (100, "2 min"),
+        (5900, "98 min"),
+        (6300, "1.8 h"),
+    ],
+)
+def test_a_duration_is_written_as_people_do(seconds, text):
+    assert screen.duration(seconds) == text

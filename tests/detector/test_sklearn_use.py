@@ -299,7 +299,7 @@ def test_a_parameter_of_a_wrong_value_is_an_error_that_names_it_before_training(
 
     detector = small(**{parameter: value})
     with pytest.raises(UserError, match=f"'{parameter}'.* must be .*; got"):
-        detector.fit(numbers(), LABELS, on_epoch=no_epoch)
+        detector.fit(numbers(), LABELS, progress=no_epoch)
     assert not hasattr(detector, "model_")
 
 

@@ -15,29 +15,29 @@ from fewlier.training.stack import bytes_to_train
 FEATURES = payments()[["amount", "visits", "city"]]
 
 
-def never(done, total):
-    raise AssertionError(f"trained {done} of {total} epochs")
+def never(share):
+    raise AssertionError(f"trained {share:.0%}")
 
 
 def test_more_columns_than_a_model_has_room_for_are_refused(monkeypatch):
     monkeypatch.setattr(settings, "MAX_COLUMNS", 2)
     with pytest.raises(UserError, match=r"at most 2 columns to learn from; got 3. Leave out"):
-        small().fit(FEATURES, on_epoch=never)
+        small().fit(FEATURES, progress=never)
 
 
 def test_a_fit_that_takes_more_memory_than_there_is_is_refused_before_it_starts(monkeypatch):
     monkeypatch.setattr(fit, "memory_limit", lambda: 1000)
     with pytest.raises(UserError, match=r"3 columns and . members take .* Leave out columns"):
-        small().fit(FEATURES, on_epoch=never)
+        small().fit(FEATURES, progress=never)
 
 
 def test_a_fit_that_takes_much_memory_says_so_before_it_starts(monkeypatch):
     monkeypatch.setattr(fit, "MUCH_MEMORY", 1000)
     with (
         pytest.warns(FewlierWarning, match="3 columns and . members take about"),
-        pytest.raises(AssertionError, match="trained 0 of"),
+        pytest.raises(AssertionError, match="trained 0%"),
     ):
-        small().fit(FEATURES, on_epoch=never)
+        small().fit(FEATURES, progress=never)
 
 
 def test_memory_grows_with_columns_and_with_members_beyond_a_stack():
@@ -63,7 +63,7 @@ def test_a_fit_that_runs_out_of_memory_says_what_to_do(error):
         raise error
 
     with pytest.raises(UserError, match=r"it has run out\. Leave out columns"):
-        small().fit(FEATURES, on_epoch=fail)
+        small().fit(FEATURES, progress=fail)
 
 
 def test_another_error_of_the_same_type_is_left_alone():
@@ -71,7 +71,7 @@ def test_another_error_of_the_same_type_is_left_alone():
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        small().fit(FEATURES, on_epoch=fail)
+        small().fit(FEATURES, progress=fail)
 
 
 def test_the_limit_of_memory_is_the_lowest_that_is_set(tmp_path, monkeypatch):

@@ -40,7 +40,7 @@ def of_table(detector, rows, label=None, name="new.csv", model="fraud.fewlier"):
     """Gather from a table in memory."""
     file = HeldTable(pa.Table.from_pandas(rows, preserve_index=False), name)
     column = None if label is None else LabelColumn(label)
-    return gather(detector, file, column, source=name, model=model, on_batch=lambda _: None)
+    return gather(detector, file, column, source=name, model=model, progress=lambda _: None)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ def gathered(detector, path, label="fraud"):
     with open_table(path) as file:
         column = None if label is None else LabelColumn(label)
         names = {"source": "new.csv", "model": "fraud.fewlier"}
-        found = gather(detector, file, column, **names, on_batch=shares.append)
+        found = gather(detector, file, column, **names, progress=shares.append)
     return found, shares
 
 
@@ -55,7 +55,7 @@ def test_rows_are_the_highest_scored_with_their_own_reasons(detector, table):
     with open_table(table) as file:
         top = explain_file(detector, file, module.N_ROWS)
     assert [row.row for row in found.rows] == top.rows.tolist()
-    assert [row.score for row in found.rows] == top.scores.tolist()
+    assert [row.score for row in found.rows] == top.explanation.score.tolist()
     for number, row in enumerate(found.rows[:20]):
         reasons = top.explanation.top(number)
         assert [str(reason) for reason, _ in row.reasons] == [

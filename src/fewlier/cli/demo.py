@@ -62,6 +62,7 @@ def _make(folder: Path, option: str = "--output") -> None:
 def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
     """Write the report, where the packages for it are installed; say whether it was."""
     from fewlier.demo import LABEL, test_rows
+    from fewlier.progress import silent
     from fewlier.report import gather, write_report
     from fewlier.report.page import require_extra
     from fewlier.table.label_column import LabelColumn
@@ -78,7 +79,7 @@ def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
         LabelColumn(LABEL),
         source="test.csv",
         model=MODEL,
-        on_batch=lambda _: None,
+        progress=silent,
     )
     write_report(facts, path)
     return True

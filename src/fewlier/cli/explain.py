@@ -63,16 +63,13 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
 
 
 def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None:
-    from fewlier.files import VISIBLE
-
     echo(
         f"Scores are in {detector.score_unit_}; a row above {detector.threshold_:.4g} is an "
         "anomaly. Rows are counted from 0."
     )
     lines = []
-    tops = rows.explanation.tops(n=n_reasons)
-    for record, (first, *more) in zip(rows.records(detector, n_reasons), tops, strict=True):
-        reasons = [first, *(reason for reason in more if reason.contribution >= VISIBLE)]
+    records = rows.records(detector, n_reasons)
+    for record, reasons in zip(records, rows.explanation.reasons(n_reasons), strict=True):
         lines.append(
             [
                 str(record["row"]),

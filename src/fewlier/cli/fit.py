@@ -132,7 +132,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             read_label(label, anomaly, normal),
             validation=held_back,
             strict=strict,
-            on_epoch=announcing("fitting", show, hint="; `fewlier fit --help` says what is faster"),
+            progress=announcing("fitting", show, hint="; `fewlier fit --help` says what is faster"),
         )
     if "" in file.columns:
         say("note: the column without a name, such as an index, was left out.")

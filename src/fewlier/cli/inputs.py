@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from fewlier.cli.screen import Progress, progress
+from fewlier.cli.screen import progress
 from fewlier.errors import UserError
+from fewlier.progress import Progress
 
 if TYPE_CHECKING:
     from fewlier.density.base import DensitySettings

@@ -34,7 +34,7 @@ def report(  # noqa: PLR0913 - options of a command are its arguments
             read_label(label, anomaly, normal),
             source=file.name if is_standard(table) else table.name,
             model=model.name,
-            on_batch=show,
+            progress=show,
         )
         write_report(facts, output)
     n_rows, n_above = len(facts.scores), int(facts.is_above.sum())

@@ -41,7 +41,7 @@ def score(
 
         typed, delimiter = writes_parquet(output), file.delimiter or ","
         with create_table(output, delimiter) as write:
-            report = score_file(detector, file, write, typed=typed, fdr=fdr, on_batch=show)
+            report = score_file(detector, file, write, typed=typed, fdr=fdr, progress=show)
     _warn(report)
     if as_json:
         facts = {"output": str(output), "fdr": fdr, "unit": detector.score_unit_}

@@ -4,23 +4,20 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fewlier.cli.flags import with_declarations
 from fewlier.errors import FewlierWarning, LabelWarning
-from fewlier.pace import Pace, duration
+from fewlier.progress import Progress
 from fewlier.shown import shown
 from fewlier.stopping import farewell
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-Progress: TypeAlias = Callable[[float | None], None]
-"""Takes the share that is done, from 0 to 1, or None if nobody knows."""
 
 # Off a terminal, a line about the progress comes when both have gone by since the last.
 SECONDS_BETWEEN_LINES = 30.0
@@ -124,22 +121,34 @@ def progress(what: str, if_stopped: str) -> Iterator[Progress]:
         yield update
 
 
-def announcing(what: str, show: Progress, hint: str = "") -> Callable[[int, int], None]:
-    """Return what is told of epochs: it shows them, and announces how long they will take.
+def announcing(what: str, show: Progress, hint: str = "") -> Progress:
+    """Return a progress of epochs that also announces, after the second, how long all will take.
 
-    The hint comes where that is long.
+    The first epoch is not measured: it may take twice as long, while torch starts. Members that
+    stop improving make the rest shorter, so the time is the longest possible. If it is long, the
+    hint follows.
     """
+    measured: list[tuple[float, float]] = []  # share done and time, after the first two epochs
 
-    def announce(seconds: float) -> None:
-        say(f"{what} takes at most about {duration(seconds)}{hint if seconds > LONG else ''}.")
+    def update(share: float | None) -> None:
+        show(share)
+        if not share or len(measured) == 2:
+            return
+        measured.append((share, time.perf_counter()))
+        if len(measured) == 2 and share < 1:
+            (first, start), (second, end) = measured
+            seconds = (end - start) / (second - first)
+            say(f"{what} takes at most about {duration(seconds)}{hint if seconds > LONG else ''}.")
 
-    pace = Pace(announce)
+    return update
 
-    def on_epoch(done: int, total: int) -> None:
-        pace(done, total)
-        show(done / total)
 
-    return on_epoch
+def duration(seconds: float) -> str:
+    """Write a time as people do: ``40 s``, ``12 min``, ``3.5 h``."""
+    if seconds < 99.5:
+        return f"{max(seconds, 1):.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 99.5 else f"{minutes / 60:.1f} h"
 
 
 @contextmanager

@@ -23,5 +23,5 @@ def update(  # noqa: PLR0913 - options of a command are its arguments
         from fewlier.files import update_file
 
         column = read_label(label, anomaly, normal)
-        update_file(detector, file, column, on_epoch=announcing("updating", show))
+        update_file(detector, file, column, progress=announcing("updating", show))
     save(detector, target, as_json)

@@ -1,4 +1,4 @@
 """Why a row scored as it did, column by column.
 
-Read in this order: expectation, explanation.
+Read in this order: reason, expectation, explanation.
 """

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
+from fewlier.arrays import Floats, Ints
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Kind
 from fewlier.table.cells import number_text
@@ -13,12 +13,9 @@ from fewlier.table.columns import Column
 from fewlier.table.scaling import MAX_LEVELS
 
 N_CATEGORIES = 3
-"""Categories that an expectation names, the likeliest first."""
+"""Most categories that an expectation names, the likeliest first."""
 RARER = "(a rarer one)"
-"""Stands for the categories of a column that share its last code, see `MAX_LEVELS`."""
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+"""Name of the rare categories that share a column's last code; see `MAX_LEVELS`."""
 
 
 @final
@@ -52,7 +49,7 @@ class Expectation:
         return *found, self.categories[cell], float(self.missing[cell]), self.aspects[cell]
 
 
-def expected(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> Expectation:
+def expect(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> Expectation:
     """Return what was expected of m cells, given by the numbers of their rows and columns.
 
     Of "made": given the columns before it in the ordering in which most come before it. Of "vae"

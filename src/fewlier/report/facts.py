@@ -12,8 +12,10 @@ from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import KindEvaluation, evaluate_kinds
 from fewlier.detector import AnomalyDetector
-from fewlier.files import N_REASONS, VISIBLE, FileLabels, OnBatch, Tally, scored_batches
-from fewlier.reasons.explanation import Explanation, Reason, explain
+from fewlier.files import N_REASONS, FileLabels, Tally, explain_batches
+from fewlier.progress import Progress
+from fewlier.reasons.explanation import Explanation
+from fewlier.reasons.reason import Reason
 from fewlier.report.sketches import Sketch
 from fewlier.summary import Summary
 from fewlier.table.label_column import LabelColumn
@@ -113,35 +115,32 @@ class Facts:
 
 @final
 class _Kept:
-    """The rows of a file with the smallest keys, as they were read."""
+    """The rows of a file with the smallest keys, as they were read, and why they scored so."""
+
+    rows: pa.Table
+    why: Explanation
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.keys = np.empty(0)
         self.numbers = np.empty(0, dtype=np.int64)
-        self.rows: pa.Table | None = None
 
-    def offer(self, keys: Floats, batch: Batch) -> None:
+    def offer(self, keys: Floats, batch: Batch, why: Explanation) -> None:
         """Keep the rows of a batch with small enough keys; never one with an infinite key."""
         order = np.argsort(keys, kind="stable")[: self.most]
         order = order[np.isfinite(keys[order])]
-        rows = batch.rows.take(order)
-        self.rows = rows if self.rows is None else pa.concat_tables([self.rows, rows])
+        rows, why = batch.rows.take(order), why.take(order)
+        if len(self.numbers):
+            rows, why = pa.concat_tables([self.rows, rows]), self.why.followed_by(why)
         self.keys = np.concatenate([self.keys, keys[order]])
         self.numbers = np.concatenate([self.numbers, batch.start + order])
         kept = np.argsort(self.keys, kind="stable")[: self.most]
         self.keys, self.numbers = self.keys[kept], self.numbers[kept]
-        self.rows = self.rows.take(kept)
-
-    def explain(self, detector: AnomalyDetector, file: TableFile) -> Explanation:
-        """Explain the kept rows."""
-        batch = Batch(file.name, self.rows, 0, file.delimiter)
-        table = batch.table(detector.model_.encoder.schema)
-        return explain(detector.model_, table, detector.score_unit_)
+        self.rows, self.why = rows.take(kept), why.take(kept)
 
     def cells(self, names: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Return what the kept rows have in some columns, as text."""
-        rows = [] if self.rows is None else self.rows.select(list(names)).to_pylist()
+        rows = self.rows.select(list(names)).to_pylist()
         return [tuple("" if row[n] is None else str(row[n]) for n in names) for row in rows]
 
 
@@ -152,36 +151,36 @@ def gather(
     *,
     source: str,
     model: str,
-    on_batch: OnBatch,
+    progress: Progress,
 ) -> Facts:
     """Score a file. Of all rows only scores and labels are kept, 13 bytes each.
 
     The page calls the table `source` and the model `model`.
     """
     reader = label and FileLabels(label, file)
-    rng, tally = np.random.default_rng(0), Tally(detector)
+    rng, tally = np.random.default_rng(0), Tally(detector.model_)
     top, flagged = _Kept(N_ROWS), _Kept(N_FLAGGED)
     parts = []
-    for batch, _, part in tally.counted(scored_batches(detector, file, on_batch)):
-        top.offer(-part, batch)
-        is_above = part > detector.threshold_
-        flagged.offer(np.where(is_above, rng.random(len(part)), np.inf), batch)
-        parts.append(part)
+    for batch, why in tally.count(explain_batches(detector.model_, file, progress)):
+        is_above = why.score > detector.threshold_
+        top.offer(-why.score, batch, why)
+        flagged.offer(np.where(is_above, rng.random(len(is_above)), np.inf), batch, why)
+        parts.append(why.score)
         if reader:
             reader.add(batch)
     scores, labels = np.concatenate(parts), reader and reader.read()
     trained = detector.summary_.labelled_kinds
     used = {"", *detector.model_.encoder.schema.sources, label and label.name}
     others = tuple(name for name in file.columns if name not in used)[:N_OTHERS]
-    explanation = top.explain(detector, file)
+    explanation = top.why
     reasons, sketches = _draw_reasons(detector, explanation)
     p_values = detector.model_.calibration.p_value(scores[top.numbers])
     rows = []
     lines = zip(top.numbers.tolist(), top.cells(others), p_values.tolist(), reasons, strict=True)
-    for number, cells, p_value, why in lines:
+    for number, cells, p_value, placed in lines:
         known = {} if labels is None else labels.record(number)
         told = known.get("label") or "", known.get("kind") or ""
-        rows.append(RowFacts(number, cells, float(scores[number]), p_value, *told, why))
+        rows.append(RowFacts(number, cells, float(scores[number]), p_value, *told, placed))
     return Facts(
         source=source,
         model=model,
@@ -193,7 +192,7 @@ def gather(
         others=others,
         rows=tuple(rows),
         sketches=sketches,
-        flagged=flagged.explain(detector, file) if len(flagged.numbers) else explanation,
+        flagged=flagged.why if len(flagged.numbers) else explanation,
         drift=tally.drift,
         n_impossible=tally.n_impossible,
     )
@@ -206,9 +205,9 @@ def _draw_reasons(
     model, encoded = detector.model_, explanation.encoded
     sketches: dict[str, Sketch] = {}
     rows = []
-    for i, (first, *more) in enumerate(explanation.tops(n=N_REASONS)):
+    for i, why in enumerate(explanation.reasons(N_REASONS)):
         placed = []
-        for reason in (first, *(reason for reason in more if reason.contribution >= VISIBLE)):
+        for reason in why:
             d, name = explanation.columns.index(reason.column), reason.column
             if name not in sketches:
                 sketches[name] = Sketch.from_reference(model.encoder, model.reference, d)

@@ -82,16 +82,18 @@ class Batch:
             found |= {n: _pointed(texts) for n, texts in found.items() if _is_plain(known[n])}
         return pa.table(found)
 
-    def typed(self, schema: Schema) -> pa.Table:
-        """Return all columns, with types where the schema knows them, else as in the file."""
+    def typed(self, table: Table, schema: Schema) -> pa.Table:
+        """Return all columns, with types where the schema knows them, else as in the file.
+
+        `table` is the result of the method of that name.
+        """
         if self.delimiter is None:
             return self.rows
         columns = {name: self.rows[name] for name in self.rows.column_names}
-        cells = self.table(schema).cells
         dates: dict[str, DateForm] = {}  # several columns may be read from one
         for column in schema.columns:
             if column.date is None:
-                columns[column.name] = pa.array(cells[column.name])
+                columns[column.name] = pa.array(table.cells[column.name])
             else:
                 dates[column.source] = column.date.form
         for name, form in dates.items():

@@ -15,6 +15,7 @@ from torch.func import functional_call
 from fewlier.density.base import Density, mean_over_passes
 from fewlier.density.joint import Rows, Terms, anchors, row_terms
 from fewlier.density.networks import denormals_as_zero
+from fewlier.progress import Progress, silent
 from fewlier.training.adam import Adam
 from fewlier.training.batches import Batches, IntArray, Noise, Sample, n_steps, stacked_noise
 from fewlier.training.objective import Criterion, criterion, objective
@@ -27,12 +28,7 @@ VALIDATION_PASSES = 3
 MAX_STACK_BYTES = 2**29
 
 Parameters = dict[str, Tensor]
-OnEpoch = Callable[[int, int], None]
 LikelihoodWeight = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
-def no_news(done: int, total: int) -> None:
-    """Ignore the progress."""
 
 
 @final
@@ -91,7 +87,7 @@ def train(
     rows: Rows,
     members: Sequence[Member],
     settings: Settings,
-    on_epoch: OnEpoch = no_news,
+    progress: Progress = silent,
     doubtful: Bool[Tensor, " rows"] | None = None,
 ) -> list[Trained]:
     """Train every member from the same template; each comes out as if trained alone.
@@ -106,8 +102,8 @@ def train(
         What to train. Members that take the same number of steps share a stack.
     settings : Settings
         How to train.
-    on_epoch : callable
-        Told at the start, and after every epoch, how many are done and how many there are at most.
+    progress : callable
+        Called at the start and after every epoch with the share of the epochs that is done.
     doubtful : tensor (rows,) or None
         Which of the rows may be hidden anomalies; None where none may.
     """
@@ -115,12 +111,12 @@ def train(
     groups = _groups(density, members, settings)
     total = settings.max_epochs * len(groups)
     results: dict[int, Trained] = {}
-    on_epoch(0, total)
+    progress(0.0)
     for number, group in enumerate(groups):
         stack = _Stack(density, rows, [members[i] for i in group], settings, doubtful)
         with denormals_as_zero():
             for epoch in stack.epochs():
-                on_epoch(number * settings.max_epochs + epoch, total)
+                progress((number * settings.max_epochs + epoch) / total)
         results.update(zip(group, stack.trained(), strict=True))
     return [results[i] for i in range(len(members))]
 

@@ -1,0 +1,105 @@
+"""`Reason`: what one column adds to the score of a row, as numbers and in words."""
+
+import math
+from typing import NamedTuple
+
+from fewlier.shown import shown
+from fewlier.table.aspects import DAY, Aspect, in_words
+
+VISIBLE = 0.05
+"""A smaller contribution would be shown as 0.0; it is not named as a reason."""
+# Spreadsheets take text that starts like this for a formula; some also the wide characters.
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+# A cell that has a value, though it was more likely than this to be missing, is shown as such.
+_LIKELY = 0.5
+# A range of times that covers all but this many hours of a day is "any time".
+_NEARLY_A_DAY = 1.0
+# A category less likely than this would be shown with 0 %.
+_VISIBLE_SHARE = 0.005
+
+
+class Reason(NamedTuple):
+    """What one column adds to the score of one row, and what was expected given the others.
+
+    `value` is None where the cell is missing. For a number, `expected` is the median, and
+    `expected_low` and `expected_high` bound 90 % of the probability; for a category,
+    `expected_categories` has the likeliest with their probabilities; fields that do not apply are
+    None. `expected_missing` is the probability of a missing cell. A column read from dates has an
+    `aspect`: then `value` is the date as written, and the expected numbers are hours for a "time of
+    day" and seconds since 1970 for a "date".
+    """
+
+    column: str
+    value: float | str | None
+    contribution: float
+    expected: float | None = None
+    expected_low: float | None = None
+    expected_high: float | None = None
+    expected_categories: dict[str, float] | None = None
+    expected_missing: float | None = None
+    aspect: str | None = None
+
+    def __str__(self) -> str:
+        """Return the reason in words, such as ``latency = 912, expected 12–40: +14.2``."""
+        expectation = self.expectation
+        expected = f", expected {expectation}" if expectation else ""
+        return f"{self.name} {self.state}{expected}: {self.contribution:+.1f}"
+
+    @property
+    def name(self) -> str:
+        """The column as shown: in quotes if a spreadsheet would take it for a formula."""
+        name = shown(self.column)
+        return f"'{name}'" if name.lstrip().startswith(_FORMULA) else name
+
+    @property
+    def state(self) -> str:
+        """What the cell holds, in words, such as ``= 912`` or ``is missing``."""
+        if self.value is None:
+            return "is missing"
+        return f"= {shown(self.value)}" if isinstance(self.value, str) else f"= {self.value:.5g}"
+
+    @property
+    def expectation(self) -> str:
+        """What was expected, in words; empty where nothing was."""
+        gap = self.expected_missing or 0.0
+        if self.value is not None and gap > _LIKELY:
+            return f"missing ({_percent(gap)})"
+        if self.expected_categories:
+            if len(self.expected_categories) == 1:  # the column has one level
+                return f"always {shown(next(iter(self.expected_categories)))}"
+            likely = {n: p for n, p in self.expected_categories.items() if p >= _VISIBLE_SHARE}
+            named = likely or self.expected_categories
+            return ", ".join(f"{shown(name)} ({_percent(p)})" for name, p in named.items())
+        if self.expected_low is None or self.expected_high is None:
+            return ""
+        if self.aspect is not None:
+            return _range_of_dates(Aspect(self.aspect), self.expected_low, self.expected_high)
+        return _range(self.expected_low, self.expected_high)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _range(low: float, high: float) -> str:
+    """Write a range with as many digits as its width needs."""
+    width = high - low
+    if width <= 0:
+        return f"{low:.5g}"
+    decimals = 1 - math.floor(math.log10(width)) if math.isfinite(width) else 0
+    largest = max(abs(low), abs(high))
+    if largest >= 1e6 or decimals > 5:
+        texts = [f"{end:.5g}" for end in (low, high)]
+    else:
+        texts = [f"{round(end, decimals) + 0.0:.{max(decimals, 0)}f}" for end in (low, high)]
+    return (" to " if low < 0 else "–").join(dict.fromkeys(texts))
+
+
+def _range_of_dates(aspect: Aspect, low: float, high: float) -> str:
+    """Write a range of days or of times."""
+    with_time = abs(high - low) < 2 * DAY
+    # A range of times that ends before it begins runs past midnight.
+    if aspect is Aspect.TIME and 0 < low - high < _NEARLY_A_DAY:
+        return "any time"
+    ends = (in_words(aspect, end, with_time=with_time) for end in (low, high))
+    return (" to " if aspect is Aspect.DATE else "–").join(dict.fromkeys(ends))
