@@ -141,9 +141,13 @@ def test_every_shape_is_checked_when_tests_run():
     addopts = options["pytest"]["ini_options"]["addopts"]
     (packages,) = [option for option in addopts if option.startswith("--jaxtyping")]
     checked = packages.partition("=")[2].split(",")
+    makefile = (ROOT.parents[1] / "Makefile").read_text("utf-8")
+    folders = re.search(r"^SHAPED := (.*)$", makefile, flags=re.MULTILINE)[1].split()
     for file, tree in MODULES.items():
         if any(name.startswith("jaxtyping") for name in imported(tree)):
             assert dotted(file).startswith(tuple(checked)), f"add {dotted(file)}"
+            room = Path(file).parts[0]
+            assert room.endswith(".py") or f"tests/{room}" in folders, f"add tests/{room} to SHAPED"
 
 
 def test_nothing_prints():

@@ -35,16 +35,13 @@ def compare(bench, tables, tmp_path, monkeypatch):
     return lambda *rest: bench("compare", "--data", tables, "--workers", 1, *rest)
 
 
-def test_a_comparison_runs_on_processes_and_only_what_is_missing(tables, tmp_path):
-    def compared():
-        command = ("compare", "--data", tables, "--methods", METHODS, "--anomalies", "3")
-        more = ("--splits", "2", "--workers", "2", "--results", "rows")
-        environment = os.environ | {"COLUMNS": "200"}
-        done = run(*command, *more, command=BENCH, cwd=tmp_path, env=environment)
-        assert done.returncode == 0, done.stderr
-        return plain(done.stdout)
-
-    shown, store = compared(), Store(tmp_path / "rows" / "made")
+def test_a_comparison_runs_on_processes_and_only_what_is_missing(tables, compare, tmp_path):
+    options = ("--methods", METHODS, "--anomalies", "3", "--splits", "2", "--results", "rows")
+    command = ("compare", "--data", tables, "--workers", "2", *options)
+    environment = os.environ | {"COLUMNS": "200"}
+    done = run(*command, command=BENCH, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    shown, store = plain(done.stdout), Store(tmp_path / "rows" / "made")
     rows = store.read("clean")
     assert {(r.dataset, r.method, r.k, r.split) for r in rows} == {
         (name, method, 3, split)
@@ -64,7 +61,7 @@ def test_a_comparison_runs_on_processes_and_only_what_is_missing(tables, tmp_pat
     kept = [line for line in lines if not line.startswith(b"first,LOF,3,1,")]
     assert len(kept) == len(lines) - 1
     store.path("clean").write_bytes(b"".join(kept))
-    assert compared() == shown
+    assert plain(compare(*options).out.decode()) == shown
     *before, again = store.path("clean").read_bytes().splitlines(keepends=True)
     assert before == kept
     assert again.startswith(b"first,LOF,3,1,")
