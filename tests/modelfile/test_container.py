@@ -97,13 +97,21 @@ def test_weights_that_are_not_safetensors_are_refused(change, message, saved, fo
         ([MANIFEST, MANIFEST], "its parts are"),
         ([MANIFEST, "/" + WEIGHTS], "its parts are"),
         ([MANIFEST, "../" + WEIGHTS], "its parts are"),
-        ([str(i) for i in range(70_000)], "does not end as a zip"),
     ],
-    ids=["one", "three", "twice", "manifests", "absolute", "above", "many"],
+    ids=["one", "three", "twice", "manifests", "absolute", "above"],
 )
 def test_other_parts_are_refused(names, message, folder):
     path = zipped(folder / "parts.fewlier", [(name, b"{}") for name in names])
     with pytest.raises(FormatError, match=f"parts.fewlier' .*{message}"):
+        AnomalyDetector.load(path)
+
+
+def test_a_small_zip_that_ends_like_one_of_many_parts_is_refused_unread(folder):
+    path = folder / "many.fewlier"
+    locator = b"PK\x06\x07".ljust(20, b"\0")  # zipfile would look for a directory of any size there
+    end = struct.pack("<4sHHHHLLH", b"PK\x05\x06", 0, 0, 2, 2, 100, 0, 0)
+    path.write_bytes(bytes(200) + locator + end)
+    with pytest.raises(FormatError, match="does not end as a zip"):
         AnomalyDetector.load(path)
 
 
