@@ -117,7 +117,8 @@ def test_every_density_is_updated_and_stays_what_it_is(name, selection, tmp_path
     schema, encoder = detector.model_.encoder.schema, detector.model_.encoder
     guarantee, template = detector.model_.calibration.guarantee, detector.model_.ensemble.density
     assert detector.update(*more()) is detector
-    assert type(detector.model_.ensemble.density) is DENSITIES[name] is type(template)
+    assert type(detector.model_.ensemble.density) is type(template)
+    assert type(template.settings) is DENSITIES[name]
     assert (detector.model_.ensemble.selection, detector.model_.encoder.schema) == (
         selection,
         schema,

@@ -13,14 +13,14 @@ from torch import Tensor
 
 from fewlier.decision.drift import MAX_ROWS, Reference
 from fewlier.density.base import Density, DensitySettings, mean_over_passes
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.errors import ParameterError, UserError, warn
 from fewlier.progress import Progress, silent
 from fewlier.room import REMEDY, memory_limit
 from fewlier.score.ensemble import (
     Ensemble,
     FittedMember,
-    pass_anchors,
+    pass_substitutes,
     pass_terms,
     split_cost,
     total_cost,
@@ -168,17 +168,17 @@ def judge(
         Rows.of(plan.encoded.take(index), recipe.device)
         for index in (normals, member.validation_anomalies)
     )
-    anchors = pass_anchors(density, rows, passes)
-    terms = pass_terms(density, anchors, rows, passes)
+    substitutes = pass_substitutes(density, rows, passes)
+    terms = pass_terms(density, substitutes, rows, passes)
     spread = float(total_cost(terms, selection).std())
     # One row, or rows all alike, have no spread: the unit is then that of the cost.
     scale = 1.0 if selection == "best" or spread < 1e-6 else spread
     centre = split_cost(terms, selection).mean(0)
     doubtful = torch.from_numpy(plan.doubtful[normals])[None].to(recipe.device)
-    value = _criterion(terms, pass_terms(density, anchors, odd, passes), doubtful, recipe)
+    value = _criterion(terms, pass_terms(density, substitutes, odd, passes), doubtful, recipe)
     if not np.isfinite([value, spread]).all():
         return None
-    fitted = FittedMember(member.lam, member.fold, density, passes, anchors, centre, scale)
+    fitted = FittedMember(member.lam, member.fold, density, passes, substitutes, centre, scale)
     return Candidate(member, trained.best_epoch, fitted, value)
 
 

@@ -12,7 +12,7 @@ from torch.func import functional_call
 from fewlier import FormatError, UserError
 from fewlier.density import DENSITIES, settings_from, settings_record
 from fewlier.density.base import skeleton
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.state import State
 from fewlier.table import Encoder, Table, infer_schema
 

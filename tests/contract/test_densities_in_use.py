@@ -91,9 +91,10 @@ def test_columns_and_remainder_add_up_to_the_score(name, selection):
     explanation, score = detector.explain(table), detector.anomaly_score(table)
     total = explanation.contributions.sum(1) + explanation.remainder
     np.testing.assert_allclose(total, score - explanation.baseline, rtol=1e-12, atol=1e-6)
-    assert explanation.remainder_name == DENSITIES[name].remainder
-    both = f"{DENSITIES[name].meaning} To this adds, as "
-    alone = explanation.meaning == DENSITIES[name].meaning
+    density = detector.model_.ensemble.density
+    assert explanation.remainder_name == density.remainder
+    both = f"{density.meaning} To this adds, as "
+    alone = explanation.meaning == density.meaning
     assert alone if selection == "best" else explanation.meaning.startswith(both)
     if explanation.remainder_name == "(none)":
         assert not explanation.remainder.any()
@@ -253,7 +254,7 @@ def test_leaving_out_all_cells_is_no_way_to_look_normal(name):
 def test_only_densities_speak_of_nats_and_have_a_log_density(name):
     detector, table = fitted(name, "best"), orders(50, seed=6)
     assert fitted(name).score_unit_ == "standard units"
-    if DENSITIES[name].is_probabilistic:
+    if detector.model_.ensemble.density.is_probabilistic:
         assert detector.score_unit_ == "nats"
         np.testing.assert_allclose(detector.score_samples(table), -detector.anomaly_score(table))
         return
@@ -267,7 +268,9 @@ def test_only_densities_speak_of_nats_and_have_a_log_density(name):
 @each_density
 def test_without_labels_the_summary_names_what_chose_the_epoch(name):
     detector = quick(name, max_epochs=2).fit(orders(100))
-    expected = "likelihood" if DENSITIES[name].is_probabilistic else "reconstruction"
+    expected = (
+        "likelihood" if detector.model_.ensemble.density.is_probabilistic else "reconstruction"
+    )
     assert detector.summary_.criterion == expected
     assert f"validation  {expected} " in str(detector.summary_)
 

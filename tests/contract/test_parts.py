@@ -5,7 +5,7 @@ import pytest
 import torch
 from factories import small, visits
 
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.errors import FormatError
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.model import PARTS

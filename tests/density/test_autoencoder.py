@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 
 from fewlier import Autoencoder
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.table import Encoder, Table, infer_schema
 
 

@@ -12,7 +12,7 @@ from zuko.flows import MAF, NSF
 
 from fewlier import Flow, UserError
 from fewlier.density import flow as flows
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.table import Encoder, Table, infer_schema
 
 each_kind = pytest.mark.parametrize("kind", ["maf", "nsf"])

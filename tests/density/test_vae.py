@@ -8,7 +8,7 @@ from factories import small
 
 from fewlier import AnomalyDetector, Vae
 from fewlier.density.base import mean_over_passes
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.table import Encoder, Table, infer_schema
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from fewlier.density import Made
 from fewlier.density.base import mean_over_passes
-from fewlier.density.joint import Anchors, Rows, Terms, anchors, row_terms
+from fewlier.density.rows import Rows
+from fewlier.density.terms import Substitutes, Terms, row_terms, substitutes_from
 from fewlier.table import Encoder, Kind, Table, infer_schema
 
 few_seeds = given(seed=st.integers(0, 2**32 - 1))
@@ -244,7 +245,7 @@ def terms_with_gaps(seed):
 @few
 def test_a_value_outside_its_domain_takes_a_term_below_all(seed):
     terms, observed = terms_with_gaps(seed)
-    floor = anchors(terms, observed).floor
+    floor = substitutes_from(terms, observed).floor
     for d in range(4):
         seen = terms.value[observed[:, d], d]
         assert floor[d] == pytest.approx(float(seen.min()) - np.log(len(seen) + 2))
@@ -258,30 +259,30 @@ def test_a_missing_cell_takes_the_mean_term_unless_a_row_of_means_is_too_normal(
     rows = torch.where(observed, terms.value, mean).sum(-1) + terms.rest
     counted = observed.any(-1)
     usual = terms.rest[counted].mean()  # a missing cell takes its share of what the rest usually is
-    typical = anchors(terms, observed).typical
+    typical = substitutes_from(terms, observed).typical
     expected = torch.minimum(mean.sum() + usual, rows[counted].median())
     assert typical.sum() == pytest.approx(float(expected))
     torch.testing.assert_close((mean - typical).diff(), torch.zeros(3, dtype=torch.float64))
 
 
-def test_a_column_never_observed_has_finite_anchors():
-    found = anchors(terms_of(torch.full((3, 2), -7.0)), torch.tensor([[True, False]] * 3))
+def test_a_column_never_observed_has_finite_substitutes():
+    found = substitutes_from(terms_of(torch.full((3, 2), -7.0)), torch.tensor([[True, False]] * 3))
     torch.testing.assert_close(found.typical, torch.tensor([-7.0, 0.0]))
     torch.testing.assert_close(found.floor, torch.tensor([-7.0 - np.log(5), -np.log(2)]).float())
 
 
-def test_anchors_carry_no_gradient():
+def test_substitutes_carry_no_gradient():
     value = torch.randn(5, 2, requires_grad=True)
-    found = anchors(terms_of(value), torch.ones(5, 2, dtype=torch.bool))
+    found = substitutes_from(terms_of(value), torch.ones(5, 2, dtype=torch.bool))
     assert not found.typical.requires_grad
     assert not found.floor.requires_grad
 
 
-def test_anchors_stand_in_where_a_cell_has_no_value():
+def test_substitutes_stand_in_where_a_cell_has_no_value():
     flags = {"observed": [[True, False, True]], "impossible": [[False, False, True]]}
     rows = Rows(torch.zeros(1, 3), torch.zeros(1, 3), *map(torch.tensor, flags.values()))
     value, presence = torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[-0.1, -0.2, -0.3]])
-    substitutes = Anchors(torch.tensor([10.0, 20.0, 30.0]), torch.tensor([-10.0, -20.0, -30.0]))
+    substitutes = Substitutes(torch.tensor([10.0, 20.0, 30.0]), torch.tensor([-10.0, -20.0, -30.0]))
     found = row_terms(terms_of(value, presence, torch.tensor([-4.0])), rows, substitutes)
     torch.testing.assert_close(found, torch.tensor([[0.9, 19.8, -30.3, -4.0]]))
 
@@ -290,7 +291,7 @@ def test_presence_that_was_expected_does_not_make_a_row_look_more_normal():
     flags = torch.tensor([[True, False]]), torch.tensor([[False, False]])
     rows = Rows(torch.zeros(1, 2), torch.zeros(1, 2), *flags)
     terms = terms_of(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.5, 0.7]]))
-    found = row_terms(terms, rows, Anchors(torch.tensor([3.0, 4.0]), torch.zeros(2)))
+    found = row_terms(terms, rows, Substitutes(torch.tensor([3.0, 4.0]), torch.zeros(2)))
     torch.testing.assert_close(found, torch.tensor([[1.0, 4.0, 0.0]]))
 
 
@@ -302,7 +303,7 @@ def test_a_value_outside_its_domain_is_less_likely_than_any_seen_in_training(see
     density, normal = made(encoder, seed), encode(encoder, frame)
     odd = pd.DataFrame({"flag": [5], "colour": ["pink"], "shape": ["flat"], "n": [-1.5]})
     for index, terms in enumerate(all_terms(density, normal)):
-        seen = row_terms(terms, normal, found := anchors(terms, normal.observed))
+        seen = row_terms(terms, normal, found := substitutes_from(terms, normal.observed))
         outside = row_terms(density(encode(encoder, odd), index), encode(encoder, odd), found)
         assert outside.isfinite().all()
         assert (outside[:, :-1] < seen[:, :-1]).all()
@@ -315,7 +316,7 @@ def test_leaving_out_a_cell_that_training_never_missed_makes_a_row_look_odder(se
     density, normal = made(encoder, seed), encode(encoder, discrete_frame())
     gone = encode(encoder, pd.DataFrame({"flag": [np.nan], "colour": [None], "shape": [None]}))
     for index, terms in enumerate(all_terms(density, normal)):
-        found = anchors(terms, normal.observed)
+        found = substitutes_from(terms, normal.observed)
         cells = row_terms(density(gone, index), gone, found)[:, :-1]
         assert (cells < found.typical).all()
 
@@ -327,7 +328,7 @@ def test_a_row_without_any_cell_is_no_more_normal_than_the_median_row(seed):
     density, normal = made(encoder, seed, spread=2), encode(encoder, gaps_frame())
     gone = encode(encoder, pd.DataFrame({"flag": [np.nan], "colour": [None], "shape": [None]}))
     for index, terms in enumerate(all_terms(density, normal)):
-        found = anchors(terms, normal.observed)
+        found = substitutes_from(terms, normal.observed)
         median = torch.where(normal.observed, terms.value, found.typical).sum(-1).median()
         assert row_terms(density(gone, index), gone, found).sum() <= median
 

@@ -7,8 +7,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from fewlier import Made
-from fewlier.density.joint import Rows
 from fewlier.density.networks import MaskedMLP, autoregressive_masks, draw_degrees
+from fewlier.density.rows import Rows
 from fewlier.table import Encoder, Table, infer_schema
 
 sizes = st.sampled_from([1, 2, 3, 5])

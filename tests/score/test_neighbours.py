@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.score import neighbours as module
 from fewlier.score.held_out import held_out_scores
 from fewlier.score.model import Scorer
@@ -456,7 +456,7 @@ def test_members_take_their_own_passes_and_a_row_as_many_in_all():
     for member in fitted.model_.ensemble.members:
         index = 2 * member.fold + (0, 10).index(member.lam)
         assert member.passes == own_passes(index, 5, "average")
-        assert member.anchors.typical.shape == (2, 3)
+        assert member.substitutes.typical.shape == (2, 3)
     assert fitted.model_.ensemble.passes_per_row == 2 * len(fitted.model_.ensemble.members)
 
 

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.tree import ExtraTreeClassifier
 
 from fewlier import FormatError
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.score import nodes as module
 from fewlier.score.model import Scorer
 from fewlier.score.nodes import Nodes

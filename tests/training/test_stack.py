@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from torch.func import functional_call
 
 from fewlier.density import DENSITIES
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.training import stack
 from fewlier.training.objective import criterion

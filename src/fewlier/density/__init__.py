@@ -1,6 +1,6 @@
 """log p(x): one file per density, one line each here.
 
-Read in this order: networks, conditionals, joint, base, made, vae, flow, autoencoder.
+Read in this order: networks, conditionals, rows, terms, joint, base, made, vae, flow, autoencoder.
 """
 
 from fewlier.density.autoencoder import Autoencoder

@@ -8,8 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.density.base import Density, DensitySettings
-from fewlier.density.joint import Joint, Rows
+from fewlier.density.joint import Joint
 from fewlier.density.networks import MaskedMLP
+from fewlier.density.rows import Rows
 
 
 @final

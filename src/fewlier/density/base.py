@@ -21,7 +21,9 @@ from jaxtyping import Bool, Float
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
-from fewlier.density.joint import Cells, Joint, Outlook, Rows, Terms
+from fewlier.density.joint import Cells, Expected, Joint
+from fewlier.density.rows import Rows
+from fewlier.density.terms import Terms
 from fewlier.errors import FormatError, ParameterError
 from fewlier.state import require
 from fewlier.table import Encoder
@@ -125,9 +127,9 @@ class Density(nn.Module, ABC):
         """Which passes say what was expected of each column; all, unless some know more."""
         return torch.ones(self.n_passes, len(self.joint.log_scale), dtype=torch.bool)
 
-    def outlook(self, rows: Rows, index: int, cells: Cells) -> Outlook:
+    def expect(self, rows: Rows, index: int, cells: Cells) -> Expected:
         """Return what was expected of some cells of n rows in pass `index`."""
-        return self.joint.outlook(self.phi(rows, index), cells)
+        return self.joint.expect(self.phi(rows, index), cells)
 
     def forward(self, rows: Rows, index: int) -> Terms:
         """Call `terms`: the functional calls of training come here."""

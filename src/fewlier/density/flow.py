@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from fewlier.density.base import MAX_LAYERS, Density, DensitySettings
 from fewlier.density.conditionals.gaussian_mixture import GaussianMixture
-from fewlier.density.joint import SHARES, Cells, Joint, Outlook, Rows, Terms
+from fewlier.density.joint import SHARES, Cells, Expected, Joint
 from fewlier.density.networks import (
     MaskedMLP,
     autoregressive_masks,
@@ -23,10 +23,12 @@ from fewlier.density.networks import (
     draw_degrees,
     empty_integers,
 )
+from fewlier.density.rows import Rows
+from fewlier.density.terms import Terms
 from fewlier.errors import ParameterError
 
-# The splines live on [-5, 5] and leave what is beyond as it is. The range of the training values
-# is mapped to [-3, 3], about as wide as a standard normal, and leaves room on either side.
+# Splines map [-5, 5] and keep values beyond it. The range of the training values is mapped to
+# [-3, 3], about as wide as a standard normal.
 HALF_RANGE, SPLINE_BOUND = 3.0, 5.0
 N_BINS = 8
 # All transformations together may stretch a column about this much, so that it is at most as sharp
@@ -146,15 +148,15 @@ class FlowDensity(Density):
         value = self.flow(*self._real_cells(rows)) - self.joint.log_scale[self.real]
         return terms._replace(value=terms.value.index_copy(-1, self.real, value))
 
-    def outlook(self, rows: Rows, index: int, cells: Cells) -> Outlook:
+    def expect(self, rows: Rows, index: int, cells: Cells) -> Expected:
         """Return what was expected; of a real column, given the transformations at its row."""
-        outlook = super().outlook(rows, index, cells)
+        expected = super().expect(rows, index, cells)
         lines = torch.isin(cells.columns, self.real.cpu()).nonzero().squeeze(-1)
         if len(lines):
             place = torch.searchsorted(self.real.cpu(), cells.columns[lines])
             found = self.flow.quantiles(*self._real_cells(rows)).cpu().double()
-            outlook.quantiles[lines] = found[:, cells.rows[lines], place].T
-        return outlook
+            expected.quantiles[lines] = found[:, cells.rows[lines], place].T
+        return expected
 
     def _real_cells(
         self, rows: Rows
@@ -237,10 +239,7 @@ class _RealFlow(nn.Module):
     def quantiles(
         self, x: Float[Tensor, "n r"], observed: Bool[Tensor, "n r"], gaps: Float[Tensor, "n c"]
     ) -> Float[Tensor, "q n r"]:
-        """Return the targets at `SHARES` of each column, its transformations being as they are.
-
-        They are the way back from the quantiles of the standard normal.
-        """
+        """Return the targets at `SHARES` of each column: normal quantiles, mapped back."""
         z, transformations = 2 * HALF_RANGE * (x - 0.5), []
         for t in range(len(self.networks)):
             z = torch.where(observed, z, 0)
@@ -260,10 +259,10 @@ class _RealFlow(nn.Module):
 
 @final
 class _Others(nn.Module):
-    """The parameters of all columns but the real ones, and of what is missing; see `Flow`.
+    """The parameters of all columns but the real ones, and of what is missing; see `FlowDensity`.
 
-    Steps of the ordering: whether each real column is missing, the values of all real columns at
-    once, then the other columns one by one; each in the order of the table.
+    Steps of the ordering: whether each real column is missing, all real values at once, then the
+    other columns one by one, in the order of the table.
     """
 
     kept: Int[Tensor, " k"]
@@ -316,8 +315,8 @@ def _steps(
 ) -> tuple[int, Int[Tensor, " i"], Int[Tensor, " k"]]:
     """Return how many steps the ordering has, and those of the inputs and outputs."""
     n = 1 + int(input_owner.max())
-    is_real = torch.isin(torch.arange(n), real)
-    gap = torch.arange(n)
+    gap = torch.arange(n)  # the step of a column's gap; all real values share step n
+    is_real = torch.isin(gap, real)
     value = torch.where(is_real, n, n + 1 + gap)
     first = torch.full((n,), len(input_owner)).scatter_reduce(
         0, input_owner, torch.arange(len(input_owner)), "amin"

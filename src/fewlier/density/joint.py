@@ -1,4 +1,4 @@
-"""The conditionals of all columns together, with missing cells and cells outside the domain."""
+"""The conditionals of all columns together, and whether cells are missing."""
 
 import math
 from dataclasses import dataclass
@@ -17,104 +17,12 @@ from fewlier.density.conditionals.base import (
     Traits,
 )
 from fewlier.density.conditionals.bernoulli import Bernoulli
-from fewlier.table.encode import Encoded, Encoder
+from fewlier.density.rows import Rows
+from fewlier.density.terms import Terms
+from fewlier.table.encode import Encoder
 
 SHARES = (0.05, 0.5, 0.95)
 """Quantiles that say what was expected: a median, and the ends of a range of 90 %."""
-
-
-class Rows(NamedTuple):
-    """n encoded rows as tensors: what networks read and conditionals score.
-
-    In training, rows may come with `noise`: standard normals for densities that draw samples.
-    """
-
-    inputs: Float[Tensor, "*n i"]
-    targets: Float[Tensor, "*n d"]
-    observed: Bool[Tensor, "*n d"]
-    impossible: Bool[Tensor, "*n d"]
-    noise: Float[Tensor, "*n z"] | None = None
-
-    @classmethod
-    def of(cls, encoded: Encoded, device: torch.device | str = "cpu") -> "Rows":
-        """Move an encoded table onto a device."""
-        arrays = (encoded.inputs, encoded.targets, encoded.observed, encoded.impossible)
-        return cls(*(torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays))
-
-    @property
-    def has_value(self) -> Bool[Tensor, "*n d"]:
-        """Which cells are neither missing nor outside their column's domain."""
-        return self.observed & ~self.impossible
-
-    @property
-    def inside(self) -> "Rows":
-        """The same rows, cells outside their column's domain missing: for what learns from them."""
-        return self._replace(observed=self.has_value)
-
-    def take(self, index: Int[Tensor, "*m"] | slice) -> "Rows":
-        """Return the rows at `index`."""
-        noise = None if self.noise is None else self.noise[index]
-        inputs, targets, observed, impossible, _ = self
-        return Rows(inputs[index], targets[index], observed[index], impossible[index], noise)
-
-
-class Terms(NamedTuple):
-    """log p of each row in one pass: two parts for each cell, and what belongs to no cell.
-
-    `value` is log p(x_d | x_<d), meaningful where the cell is observed inside its domain;
-    `presence` is what the cell's being there, or missing, tells: above 0 where it was expected;
-    `rest` belongs to the row as a whole, such as what the latent code of a row tells.
-    """
-
-    value: Float[Tensor, "*n d"]
-    presence: Float[Tensor, "*n d"]
-    rest: Float[Tensor, "*n"]
-
-    def first(self, n: int) -> "Terms":
-        """Return the terms of each member's first n rows."""
-        return Terms(self.value[:, :n], self.presence[:, :n], self.rest[:, :n])
-
-
-class Anchors(NamedTuple):
-    """What stands in for the value term of a cell that has none.
-
-    `typical` is the mean term of the column on normal rows, for a missing cell; `floor` is below
-    every term seen there, for a value outside the column's domain.
-    """
-
-    typical: Float[Tensor, "*o d"]
-    floor: Float[Tensor, "*o d"]
-
-
-def anchors(terms: Terms, observed: Bool[Tensor, "*m n d"]) -> Anchors:
-    """Take the anchors from the terms of n normal rows.
-
-    The typical terms, each with its share of the usual rest, add up to no more than the median
-    row's log p, so that a row without any cell is never more normal than that: its own rest is 0
-    on average at most. The floor lies log(n + 2) under the lowest term: a value never met in n
-    rows is at least as rare as the rule of succession says. No gradient flows through anchors.
-    """
-    value, rest = terms.value.detach(), terms.rest.detach()
-    n, counted = observed.sum(-2), observed.any(-1)
-    mean = torch.where(observed, value, 0).sum(-2) / n.clamp_min(1)
-    usual = torch.where(counted, rest, 0).sum(-1) / counted.sum(-1).clamp_min(1)
-    rows = torch.where(observed, value, mean.unsqueeze(-2)).sum(-1) + rest
-    median = torch.where(counted, rows, torch.nan).nanmedian(-1).values
-    excess = (mean.sum(-1) + usual - median).nan_to_num().clamp_min(0)
-    typical = mean + ((usual - excess) / value.shape[-1]).unsqueeze(-1)
-    lowest = torch.where(n > 0, torch.where(observed, value, torch.inf).amin(-2), 0)
-    return Anchors(typical, lowest - torch.log(n + 2.0))
-
-
-def row_terms(terms: Terms, rows: Rows, anchors: Anchors) -> Float[Tensor, "*n _"]:
-    """Return log p of every cell, shape (n, d), and last the rest of each row: (n, d + 1) in all.
-
-    Anchors stand in where there is no value term. Presence counts only as far as it is
-    surprising: none makes a row look more normal.
-    """
-    value = torch.where(rows.observed, terms.value, anchors.typical.unsqueeze(-2))
-    value = torch.where(rows.impossible, anchors.floor.unsqueeze(-2), value)
-    return torch.cat([value + terms.presence.clamp_max(0), terms.rest.unsqueeze(-1)], -1)
 
 
 class Cells(NamedTuple):
@@ -124,7 +32,7 @@ class Cells(NamedTuple):
     columns: Int[Tensor, " m"]
 
 
-class Outlook(NamedTuple):
+class Expected(NamedTuple):
     """What was expected of m cells, in float64.
 
     `quantiles` are targets at `SHARES`, NaN where the column has levels; `probabilities` are those
@@ -160,8 +68,8 @@ class Group:
         block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
         return self.conditional.log_prob(block, targets)
 
-    def expect(self, phi: Float[Tensor, "n pd"], cells: Cells, outlook: Outlook) -> None:
-        """Write what is expected of the group's cells into their lines of an outlook."""
+    def write_expected(self, phi: Float[Tensor, "n pd"], cells: Cells, expected: Expected) -> None:
+        """Write what is expected of the group's cells into their lines."""
         lines = torch.isin(cells.columns, self.columns).nonzero().squeeze(-1)
         place = torch.searchsorted(self.columns, cells.columns[lines])
         block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
@@ -169,11 +77,11 @@ class Group:
         conditional = self.conditional.take(place)
         if isinstance(conditional, NumberConditional):
             found = [conditional.quantile(parameters, share) for share in SHARES]
-            outlook.quantiles[lines] = torch.stack(found, -1)
+            expected.quantiles[lines] = torch.stack(found, -1)
         elif isinstance(conditional, LevelConditional):
             codes = conditional.probabilities(parameters)
-            outlook.probabilities[lines, : len(codes)] = codes.T
-            outlook.quantiles[lines] = torch.nan
+            expected.probabilities[lines, : len(codes)] = codes.T
+            expected.quantiles[lines] = torch.nan
 
 
 @final
@@ -258,23 +166,23 @@ class Joint(nn.Module):
         presence = self._presence(missing, rows.observed)
         return Terms(value - self.log_scale, presence, presence.new_zeros(presence.shape[:-1]))
 
-    def outlook(self, phi: Float[Tensor, "n p"], cells: Cells) -> Outlook:
+    def expect(self, phi: Float[Tensor, "n p"], cells: Cells) -> Expected:
         """Return what the parameters of n rows say of some of their cells, on the CPU."""
         *blocks, missing = phi.detach().cpu().split(self.blocks, -1)
-        outlook = self.no_outlook(len(cells.rows))
-        outlook.missing.copy_(self.always_missing.cpu()[cells.columns])
+        expected = self.nothing_expected(len(cells.rows))
+        expected.missing.copy_(self.always_missing.cpu()[cells.columns])
         for group, block in zip(self.groups, blocks, strict=True):
-            group.expect(block, cells, outlook)
+            group.write_expected(block, cells, expected)
         lines = torch.isin(cells.columns, self.missing.columns).nonzero().squeeze(-1)
         place = torch.searchsorted(self.missing.columns, cells.columns[lines])
-        outlook.missing[lines] = torch.sigmoid(missing[cells.rows[lines], place].double())
-        return outlook
+        expected.missing[lines] = torch.sigmoid(missing[cells.rows[lines], place].double())
+        return expected
 
-    def no_outlook(self, m: int) -> Outlook:
-        """Return an outlook on m cells that says nothing yet: zeros."""
+    def nothing_expected(self, m: int) -> Expected:
+        """Return what is expected of m cells, still to be filled in: zeros."""
         shapes = ((m, len(SHARES)), (m, self.n_levels), (m,))
         quantiles, probabilities, missing = (torch.zeros(s, dtype=torch.float64) for s in shapes)
-        return Outlook(quantiles, probabilities, missing)
+        return Expected(quantiles, probabilities, missing)
 
     def _presence(
         self, phi: Float[Tensor, "*n m"], observed: Bool[Tensor, "*n d"]

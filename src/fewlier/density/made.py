@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from fewlier.density.base import Density, DensitySettings
-from fewlier.density.joint import Joint, Rows
+from fewlier.density.joint import Joint
 from fewlier.density.networks import (
     MaskedMLP,
     autoregressive_masks,
@@ -17,6 +17,7 @@ from fewlier.density.networks import (
     draw_degrees,
     empty_integers,
 )
+from fewlier.density.rows import Rows
 
 
 @final

@@ -57,10 +57,10 @@ def expect(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> E
     the real columns' transformations at the row. Nothing is expected of a column that had no
     value in training.
     """
-    outlook = model.scorer.expect(encoded, rows, columns)
+    predicted = model.scorer.expect(encoded, rows, columns)
     encoder = model.encoder
     never = encoder.missing_rate[columns] == 1
-    quantiles = encoder.decode(columns, outlook.quantiles.numpy())
+    quantiles = encoder.decode(columns, predicted.quantiles.numpy())
     parts = [column.date for column in encoder.schema.columns]
     for d, part in enumerate(parts):
         if part is not None:
@@ -70,12 +70,12 @@ def expect(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> E
     categories = [
         None if is_never else _likeliest(names[column], probabilities)
         for column, probabilities, is_never in zip(
-            columns.tolist(), outlook.probabilities.numpy(), never, strict=True
+            columns.tolist(), predicted.probabilities.numpy(), never, strict=True
         )
     ]
     aspects = [part and part.aspect.value for part in parts]
     found = [aspects[column] for column in columns.tolist()]
-    return Expectation(median, low, high, categories, outlook.missing.numpy(), found)
+    return Expectation(median, low, high, categories, predicted.missing.numpy(), found)
 
 
 def _likeliest(names: list[str], probabilities: Floats) -> dict[str, float] | None:

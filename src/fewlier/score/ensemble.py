@@ -13,15 +13,10 @@ from fewlier.arrays import Floats
 from fewlier.density import settings_from, settings_record
 from fewlier.density.base import Density, mean_over_passes, skeleton
 from fewlier.density.conditionals import CONDITIONALS
-from fewlier.density.joint import (
-    Anchors,
-    Cells,
-    Outlook,
-    Rows,
-    anchors,
-    row_terms,
-)
+from fewlier.density.joint import Cells, Expected
 from fewlier.density.networks import denormals_as_zero
+from fewlier.density.rows import Rows
+from fewlier.density.terms import Substitutes, row_terms, substitutes_from
 from fewlier.errors import UserError
 from fewlier.score.part import Own, Part
 from fewlier.state import Array, State, require
@@ -48,7 +43,7 @@ class FittedMember:
         The density, with parameters of its own.
     passes : tuple of o ints
         The density's passes that it scores with.
-    anchors : Anchors
+    substitutes : Substitutes
         Terms of cells without a value, shape (o, d): per pass and column.
     centre : array (d + 1,)
         What each column, and last the rest of a row, costs on average on normal rows.
@@ -60,19 +55,19 @@ class FittedMember:
     fold: int
     density: Density
     passes: tuple[int, ...]
-    anchors: Anchors
+    substitutes: Substitutes
     centre: Floats
     scale: float
 
     def terms(self, rows: Rows) -> Float[Tensor, "o n _"]:
         """Return log p of every cell and, last, the rest of every row, in each of its passes."""
-        return pass_terms(self.density, self.anchors, rows, self.passes)
+        return pass_terms(self.density, self.substitutes, rows, self.passes)
 
     def state(self) -> State:
         """Return what a model file holds of it, but for what all members share."""
         record = {"lam": self.lam, "fold": self.fold, "scale": self.scale}
         arrays = {f"parameters.{n}": _array(p) for n, p in self.density.named_parameters()}
-        arrays |= {f"anchors.{n}": _array(a) for n, a in self.anchors._asdict().items()}
+        arrays |= {f"substitutes.{n}": _array(a) for n, a in self.substitutes._asdict().items()}
         return State(record | {"passes": list(self.passes)}, arrays | {"centre": self.centre})
 
     @classmethod
@@ -82,7 +77,7 @@ class FittedMember:
         is_ascending = len(passes) > 0 and passes == sorted(set(passes))
         require(is_ascending, f"'{state.name}.passes' must be ascending numbers.")
         n_columns = len(template.joint.log_scale)
-        anchor = torch.empty(len(passes), n_columns)
+        by_pass = torch.empty(len(passes), n_columns)
         parameters = {
             name: _tensor(state, f"parameters.{name}", like, device)
             for name, like in template.named_parameters()
@@ -92,7 +87,9 @@ class FittedMember:
             state.count("fold", most=MAX_FOLDS - 1),
             template.with_parameters(parameters),
             tuple(passes),
-            Anchors(*(_tensor(state, f"anchors.{n}", anchor, device) for n in Anchors._fields)),
+            Substitutes(
+                *(_tensor(state, f"substitutes.{n}", by_pass, device) for n in Substitutes._fields)
+            ),
             state.array("centre", np.float64, (n_columns + 1,)),
             state.positive("scale"),
         )
@@ -199,21 +196,21 @@ class Ensemble(Part):
         mixture: Floats = torch.logsumexp(torch.stack(log_p, -1) + log_weight, -1).numpy()
         return mixture
 
-    def expect(self, rows: Rows, cells: Cells) -> Outlook:
+    def expect(self, rows: Rows, cells: Cells) -> Expected:
         """Return what was expected of m cells of these rows, given the other columns.
 
         By the likeliest member alone, in all passes of the density: the mean over those that know
         most of a column.
         """
         member, informed = self.likeliest, self.density.informed
-        total = self.density.joint.no_outlook(len(cells.rows))
+        total = self.density.joint.nothing_expected(len(cells.rows))
         for index in range(self.density.n_passes):
             lines = informed[index, cells.columns].nonzero().squeeze(-1)
             if not len(lines):
                 continue
             some = Cells(cells.rows[lines], cells.columns[lines])
             with torch.no_grad(), denormals_as_zero():
-                found = member.density.outlook(rows, index, some)
+                found = member.density.expect(rows, index, some)
             share = 1 / informed.sum(0).double()[some.columns]
             for sums, values in zip(total, found, strict=True):
                 sums[lines] += share.reshape(-1, *[1] * (values.ndim - 1)) * values
@@ -307,24 +304,24 @@ def split_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
     return costs
 
 
-def pass_anchors(density: Density, rows: Rows, passes: Sequence[int]) -> Anchors:
-    """Take the anchors of some passes from normal rows, shape (o, d)."""
+def pass_substitutes(density: Density, rows: Rows, passes: Sequence[int]) -> Substitutes:
+    """Take the substitutes of some passes from normal rows, shape (o, d)."""
     with torch.no_grad(), denormals_as_zero():
-        found = [anchors(density.terms(rows, index), rows.has_value) for index in passes]
-    return Anchors(*(torch.stack(part) for part in zip(*found, strict=True)))
+        found = [substitutes_from(density.terms(rows, index), rows.has_value) for index in passes]
+    return Substitutes(*(torch.stack(part) for part in zip(*found, strict=True)))
 
 
 def pass_terms(
-    density: Density, anchors: Anchors, rows: Rows, passes: Sequence[int]
+    density: Density, substitutes: Substitutes, rows: Rows, passes: Sequence[int]
 ) -> Float[Tensor, "o n _"]:
     """Return log p of every cell and, last, the rest of every row, in some passes.
 
-    The anchors are those of the same passes.
+    The substitutes are those of the same passes.
     """
     with torch.no_grad(), denormals_as_zero():
         return torch.stack(
             [
-                row_terms(density.terms(rows, index), rows, Anchors(*own))
-                for index, *own in zip(passes, *anchors, strict=True)
+                row_terms(density.terms(rows, index), rows, Substitutes(*own))
+                for index, *own in zip(passes, *substitutes, strict=True)
             ]
         )

@@ -10,8 +10,9 @@ import torch
 from fewlier.arrays import Floats, Ints
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift, Reference, compare
-from fewlier.density.joint import Cells, Outlook, Rows
+from fewlier.density.joint import Cells, Expected
 from fewlier.density.networks import TILE
+from fewlier.density.rows import Rows
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.neighbours import Neighbours
 from fewlier.score.part import Own, Part
@@ -102,9 +103,9 @@ class Scorer:
         empty = np.empty((0, self.encoder.n_columns + 1))
         return np.concatenate([empty, *self._contributions(encoded, own)])
 
-    def expect(self, encoded: Encoded, rows: Ints, columns: Ints) -> Outlook:
+    def expect(self, encoded: Encoded, rows: Ints, columns: Ints) -> Expected:
         """Return what was expected of m cells, given by the numbers of their rows and columns."""
-        total = self.ensemble.density.joint.no_outlook(len(rows))
+        total = self.ensemble.density.joint.nothing_expected(len(rows))
         for chunk, start, stop in self._chunks(encoded):
             lines = np.flatnonzero((rows >= start) & (rows < stop))
             if not len(lines):

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from fewlier.arrays import Floats, Ints
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.score.nearest import LEAST, Landmarks, column_weights, typical_distances
 from fewlier.score.part import Own, Part
 from fewlier.score.space import Space

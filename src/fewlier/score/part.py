@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from fewlier.arrays import Floats, Ints
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.state import State
 from fewlier.table import Encoder
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.state import State, require
 from fewlier.table import Encoder
 from fewlier.table.columns import Column, Kind

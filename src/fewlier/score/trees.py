@@ -12,7 +12,7 @@ from sklearn.tree import ExtraTreeClassifier
 from torch import Tensor
 
 from fewlier.arrays import Bools, Floats, Ints
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.score.nodes import Nodes
 from fewlier.score.part import Own, Part
 from fewlier.score.space import NumericColumns

@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.func import functional_call
 
 from fewlier.density.base import Density, mean_over_passes
-from fewlier.density.joint import Rows, Terms, anchors, row_terms
 from fewlier.density.networks import denormals_as_zero
+from fewlier.density.rows import Rows
+from fewlier.density.terms import Terms, row_terms, substitutes_from
 from fewlier.progress import Progress, silent
 from fewlier.training.adam import Adam
 from fewlier.training.batches import Batches, IntArray, Noise, Sample, n_steps, stacked_noise
@@ -238,7 +239,7 @@ class _Stack:
     ) -> Float[Tensor, "m r"]:
         """Return log p of each member's rows in one pass.
 
-        Cells without a value take their anchors from the normals of the sample itself.
+        Cells without a value take their substitutes from the normals of the sample itself.
         """
         n = sample.n_normals
         rows = self.rows.take(sample.index)._replace(noise=noise)
@@ -247,7 +248,7 @@ class _Stack:
         if self.is_complete:  # the common case, and faster
             return terms.value.sum(-1) + terms.rest
         counted = rows.has_value & (sample.weight.unsqueeze(-1) > 0)
-        parts = row_terms(terms, rows, anchors(terms.first(n), counted[:, :n]))
+        parts = row_terms(terms, rows, substitutes_from(terms.first(n), counted[:, :n]))
         # Expected presence counts too: by surprises alone, knowing when cells are missing would
         # gain nothing over the column's own rate, and would not be learned.
         return parts.sum(-1) + terms.presence.clamp_min(0).sum(-1)

@@ -21,7 +21,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from fewlier import AnomalyDetector
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier_bench.studies.grid import make_parser
 
 N_NORMALS, N_LABELS, N_TEST = 2500, 6, (2000, 100, 100)

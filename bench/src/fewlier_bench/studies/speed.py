@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fewlier import AnomalyDetector
-from fewlier.density.joint import Rows
+from fewlier.density.rows import Rows
 from fewlier.fit import make_template
 from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Table
