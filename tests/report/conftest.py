@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from factories import FEATURES, payments, small
 
-from fewlier.report import gather
+from fewlier.report import gather, render
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.reading import HeldTable
 
@@ -59,6 +59,16 @@ def hostile_facts():
     rows = hostile_table()
     detector = small(max_epochs=2).fit(rows.drop(columns=["id <i>", "<u>label</u>"]))
     return of_table(detector, rows, "<u>label</u>", name=HOSTILE[1], model=HOSTILE[2])
+
+
+@pytest.fixture(scope="session")
+def html(facts):
+    return render(facts)
+
+
+@pytest.fixture(scope="session")
+def hostile_html(hostile_facts):
+    return render(hostile_facts)
 
 
 @pytest.fixture(scope="session")
