@@ -7,11 +7,11 @@ from os import PathLike
 from typing import Literal, final
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from fewlier.arrays import Codes, Floats, Ints
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.density import read_density
@@ -50,8 +50,6 @@ from fewlier.training.kept_rows import KeptRows
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
 from fewlier.training.unlabelled import Unlabelled
 from fewlier.update import update_model
-
-Floats = npt.NDArray[np.float64]
 
 _NO_ROWS = (
     "decision_scores_ and labels_ need the training rows; a loaded model does not keep them. Call "
@@ -258,7 +256,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Return `anomaly_score` minus `threshold_`: positive means anomaly."""
         return self.anomaly_score(X) - self.threshold_
 
-    def predict(self, X: object, *, fdr: float | None = None) -> npt.NDArray[np.int64]:
+    def predict(self, X: object, *, fdr: float | None = None) -> Ints:
         """Return 1 for rows that score above the threshold, else 0.
 
         With `fdr`, a false-discovery rate, the threshold is that of this batch instead: as low as
@@ -393,7 +391,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return _decision_scores(self, self._model())
 
     @property
-    def labels_(self) -> npt.NDArray[np.int64]:
+    def labels_(self) -> Ints:
         """1 for rows given to `fit` whose `decision_scores_` lie above the threshold, else 0."""
         return (self.decision_scores_ > self.threshold_).astype(np.int64)
 
@@ -428,7 +426,7 @@ def _described(tags: Tags) -> Tags:
     return tags
 
 
-def _read_validation(pair: object, schema: Schema) -> tuple[Table, npt.NDArray[np.int8]]:
+def _read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise ParameterError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
     table = schema.match(Table.of(pair[0], ignore={left.name for left in schema.left_out}))

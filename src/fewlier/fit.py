@@ -6,11 +6,11 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from fewlier.arrays import Floats, Ints
 from fewlier.decision.drift import MAX_ROWS, Reference
 from fewlier.density.base import Density, DensitySettings, mean_over_passes
 from fewlier.density.rows import Rows
@@ -31,7 +31,6 @@ from fewlier.score.neighbours import Neighbours, n_rows_at_most
 from fewlier.score.selection import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
 from fewlier.score.trees import Features, Trees
 from fewlier.table import Encoded, Encoder
-from fewlier.training.batches import IntArray
 from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
 from fewlier.training.objective import criterion
 from fewlier.training.roles import Plan, Selection
@@ -49,7 +48,7 @@ MUCH_MEMORY = 2 * 10**9
 """From this many bytes on, a fit says beforehand how much it takes."""
 
 Fitted: TypeAlias = tuple[FittedModel, tuple[MemberHistory, ...]]
-Weights: TypeAlias = npt.NDArray[np.float64]
+Weights: TypeAlias = Floats
 
 
 @final
@@ -213,7 +212,7 @@ def _model(plan: Plan, ensemble: Ensemble) -> FittedModel:
     return FittedModel(scorer, calibrate(plan, scorer), _reference(plan), doubtful_rows)
 
 
-def _other_parts(plan: Plan, scorer: Scorer, normals: IntArray) -> tuple[Addend, ...]:
+def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...]:
     """Fit neighbours and, with enough labels, trees on these normals and the labelled anomalies.
 
     Labelled anomalies that the user gave to validate on are not among them.
@@ -236,7 +235,7 @@ def _other_parts(plan: Plan, scorer: Scorer, normals: IntArray) -> tuple[Addend,
     return Addend(near, neighbours), Addend(share, trees)
 
 
-def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[IntArray, DoubtfulRows | None]:
+def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[Ints, DoubtfulRows | None]:
     """Draw normals that train some member, less the unlabelled ones that count less than half.
 
     Normals that all folds hold back are not among them. Return also how many of the unlabelled
@@ -252,7 +251,7 @@ def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[IntArray, DoubtfulRows
     return normals[trusted], DoubtfulRows(int(doubtful.sum()), int((~trusted).sum()))
 
 
-def _draw(plan: Plan, groups: Sequence[IntArray]) -> IntArray:
+def _draw(plan: Plan, groups: Sequence[Ints]) -> Ints:
     """Draw as many of the rows as are compared with at most, in order."""
     rows = np.unique(np.concatenate(groups)).astype(np.int64)
     most = n_rows_at_most(plan.encoder.n_inputs)

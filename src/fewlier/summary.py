@@ -104,7 +104,7 @@ class Summary:
         """Return this summary of an update with the rows of what came before counted in.
 
         `replaced` are labels that were counted before, in place of which the update has others.
-        Kinds only add up: of a row that is no anomaly any more it is not known which it was.
+        Counts of kinds only grow: the kind of a row that is no longer an anomaly is not known.
         """
         n_normal, n_anomaly, n_unlabelled = (
             int((replaced == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)

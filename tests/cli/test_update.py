@@ -45,7 +45,7 @@ def test_update_writes_the_model_that_the_library_would(
 
 @pytest.mark.slow
 def test_update_says_in_json_what_it_did_and_counts_rows_given_again_once(model, fewlier):
-    for known in ("200 remembered ones. 1 row was", "229 remembered ones. 30 rows were"):
+    for known in ("200 kept ones of the fit. 1 row was", "229 kept ones of the fit. 30 rows were"):
         done = fewlier("update", model, "-", "--label", "fraud", "--json", stdin=csv(MORE))
         assert (done.code, done.err.startswith("fewlier: updating takes")) == (0, True)
         facts = json.loads(done.out)

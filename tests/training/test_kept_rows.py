@@ -253,7 +253,9 @@ def test_a_remembered_row_is_never_added_again_and_does_what_its_newest_label_sa
             for name in ROLES:  # the others do what they did
                 assert after[name] - {row} == before[name] - {row}
         n_news = new not in (old, UNLABELLED)
-        told = f"beside {80 - n_news} remembered ones." + " 1 row was known already." * (not n_news)
+        told = f"and {80 - n_news} kept ones of the fit." + " 1 row was known already." * (
+            not n_news
+        )
         assert now.notes[0].endswith(told)
 
 
@@ -351,7 +353,7 @@ def test_a_row_that_differs_in_a_cell_is_another_row(changes):
 @pytest.mark.parametrize("old", [UNLABELLED, NORMAL])
 def test_where_every_remembered_row_is_an_anomaly_now_a_new_fit_is_asked_for(old):
     plan = plan_of([old] * 40)
-    with pytest.raises(UserError, match=r"must leave rows of the fit.*Fit again"):
+    with pytest.raises(UserError, match=r"needs normal rows of the fit.*Fit again"):
         updated(plan, [ANOMALY] * 40, table=parcels(40))
 
 
@@ -374,7 +376,7 @@ def test_a_plan_is_that_of_its_seed_and_says_what_it_adds():
     assert one.folds[0].anomalies.tolist() != other.folds[0].anomalies.tolist()
     assert (one.seed, one.guarantee) == (1, GUARANTEE)
     assert one.notes == (
-        "Updated with 6 anomalous, 3 normal and 1 unlabelled rows, beside 64 remembered ones.",
+        "Updated with 6 anomalous, 3 normal and 1 unlabelled rows, and 64 kept ones of the fit.",
     )
 
 
@@ -386,4 +388,4 @@ def test_a_table_given_again_changes_nothing(old, new):
     n_kept, now = updated(plan, np.full(100, new), table=parcels(100))
     assert n_kept == len(now.encoded) == 100
     assert [roles(fold) for fold in now.folds] == [roles(fold) for fold in plan.folds]
-    assert now.notes[0].endswith("beside 100 remembered ones. 100 rows were known already.")
+    assert now.notes[0].endswith("and 100 kept ones of the fit. 100 rows were known already.")

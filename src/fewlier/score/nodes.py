@@ -103,7 +103,7 @@ class Nodes:
 
             def visit(node, amount):
                 arrive(node, amount)
-                if node is no leaf:
+                if node splits:
                     visit(child on the row's side, amount * share)
                     visit(other child, amount * (1 - share))
 

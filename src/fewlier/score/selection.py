@@ -38,8 +38,8 @@ def average(
 ) -> npt.NDArray[np.float64]:
     """Share the weight between the highest criterion, n / (n + 2), and the smallest lambda.
 
-    The one tells the n labelled anomalies and their like; the other knows normals, whatever an
-    anomaly is like (docs/METHOD.md). Ties go to the smaller lambda.
+    The first finds rows like the n labelled anomalies; the second knows normal rows, whatever an
+    anomaly looks like (docs/METHOD.md). Ties go to the smaller lambda.
     """
     by_criterion = np.lexsort((np.asarray(lambdas), -np.asarray(criteria)))
     weights = np.zeros(len(by_criterion))
@@ -50,7 +50,7 @@ def average(
 
 
 def spaced(lambdas: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Weigh members from the smallest lambda to the largest alike: nothing tells them apart."""
+    """Weigh three members alike, from the smallest lambda to the largest; none is known best."""
     order = np.argsort(lambdas, kind="stable")
     places = np.linspace(0, len(order) - 1, N_UNRANKED).round().astype(np.int64)
     kept = order[np.unique(places)]

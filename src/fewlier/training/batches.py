@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-IntArray = npt.NDArray[np.int64]
+from fewlier.arrays import Ints
 
 # An epoch takes at most this many steps: on a large table it visits a fresh sample of the normals.
 MAX_STEPS = 100
@@ -26,7 +26,7 @@ class Sample:
     n_normals: int
 
     @classmethod
-    def of(cls, normals: Sequence[IntArray], anomalies: Sequence[IntArray]) -> "Sample":
+    def of(cls, normals: Sequence[Ints], anomalies: Sequence[Ints]) -> "Sample":
         """Pad the members' row numbers to a common width."""
         (normal_index, normal_weight), (index, weight) = _pad(normals), _pad(anomalies)
         return cls(
@@ -61,12 +61,12 @@ class Batches:
     than a batch holds, each epoch draws some of them.
     """
 
-    def __init__(self, normals: IntArray, anomalies: IntArray, size: int, seed: int) -> None:
+    def __init__(self, normals: Ints, anomalies: Ints, size: int, seed: int) -> None:
         self.normals, self.anomalies, self.size = normals, anomalies, size
         # Streams of their own: which normals a step takes does not depend on the anomalies.
         self.normal_rng, self.anomaly_rng = np.random.default_rng(seed).spawn(2)
 
-    def epoch(self) -> Iterator[tuple[IntArray, IntArray]]:
+    def epoch(self) -> Iterator[tuple[Ints, Ints]]:
         """Yield the normals and anomalies of each step."""
         normals = self.normal_rng.permutation(self.normals)
         anomalies = self.anomaly_rng.permutation(self.anomalies)[: self.size]
@@ -116,7 +116,7 @@ def n_steps(n_normals: int, batch_size: int) -> int:
     return min(max(n_normals // batch_size, 1), MAX_STEPS)
 
 
-def _pad(lists: Sequence[IntArray]) -> tuple[IntArray, npt.NDArray[np.float32]]:
+def _pad(lists: Sequence[Ints]) -> tuple[Ints, npt.NDArray[np.float32]]:
     width = max(len(rows) for rows in lists)
     index = np.zeros((len(lists), width), dtype=np.int64)
     weight = np.zeros((len(lists), width), dtype=np.float32)

@@ -5,23 +5,23 @@ from typing import final
 
 import numpy as np
 
-from fewlier.training.batches import IntArray
+from fewlier.arrays import Ints
 
 # Shares of the normals that choose epochs and weights, and that stand behind thresholds.
 VALIDATION_SHARE = 0.1
 CALIBRATION_SHARE = 0.05
 # With fewer normals than roles, all of them play each.
 N_ROLES = 3
-# With at least so many to hold back, all folds hold back the same ones: no member has seen them.
+# From 200 calibration rows on, all folds hold back the same ones, which no member has seen.
 ENOUGH_CALIBRATION = 200
-# A row with more copies than so many times the average, and than this share of the table, trains
-# every fold: without it a fold would not know what is common.
+# A row trains every fold if it has more than three times as many copies as the average row, and
+# more than 1 % of the table: without it a fold would not know what is common.
 COMMON, COMMON_SHARE = 3, 0.01
 
 MAX_FOLDS = 64
 """Folds that a model file may have; a fit has one or two."""
 
-NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
+NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 
 @final
@@ -32,20 +32,20 @@ class Fold:
     Copies of a row play its role.
     """
 
-    normals: IntArray
-    anomalies: IntArray
-    validation_normals: IntArray
-    validation_anomalies: IntArray
-    calibration: IntArray
+    normals: Ints
+    anomalies: Ints
+    validation_normals: Ints
+    validation_anomalies: Ints
+    calibration: Ints
 
 
 def make_folds(
-    normals: IntArray,
-    anomalies: IntArray,
+    normals: Ints,
+    anomalies: Ints,
     n_folds: int,
     rng: np.random.Generator,
-    doubtful: IntArray = NO_ROWS,
-    ids: IntArray | None = None,
+    doubtful: Ints = NO_ROWS,
+    ids: Ints | None = None,
 ) -> list[Fold]:
     """Split the rows of a fit `n_folds` times.
 
@@ -82,12 +82,12 @@ def make_folds(
     ]
 
 
-def one_of_each(rows: IntArray, ids: IntArray) -> IntArray:
+def one_of_each(rows: Ints, ids: Ints) -> Ints:
     """Return the first of each group of copies, in order."""
     return np.sort(rows[np.unique(ids[rows], return_index=True)[1]])
 
 
-def _copies(chosen: IntArray, rows: IntArray, ids: IntArray) -> IntArray:
+def _copies(chosen: Ints, rows: Ints, ids: Ints) -> Ints:
     """Return those of the rows that are copies of chosen ones, in the order of these."""
     if not len(chosen):
         return chosen
@@ -95,11 +95,11 @@ def _copies(chosen: IntArray, rows: IntArray, ids: IntArray) -> IntArray:
     found = np.searchsorted(ids[chosen], ids[rows], sorter=order).clip(max=len(chosen) - 1)
     place = order[found]
     is_copy = ids[chosen[place]] == ids[rows]
-    copies: IntArray = rows[is_copy][np.argsort(place[is_copy], kind="stable")]
+    copies: Ints = rows[is_copy][np.argsort(place[is_copy], kind="stable")]
     return copies
 
 
-def _common(normals: IntArray, ids: IntArray) -> IntArray:
+def _common(normals: Ints, ids: Ints) -> Ints:
     """Return the normals that have far more copies than others."""
     _, place, counts = np.unique(ids[normals], return_inverse=True, return_counts=True)
     most = max(COMMON * len(normals) / len(counts), COMMON_SHARE * len(normals), 1)
@@ -107,11 +107,11 @@ def _common(normals: IntArray, ids: IntArray) -> IntArray:
 
 
 def _folds_of_distinct(
-    normals: IntArray,
-    anomalies: IntArray,
+    normals: Ints,
+    anomalies: Ints,
     n_folds: int,
     rng: np.random.Generator,
-    doubtful: IntArray,
+    doubtful: Ints,
 ) -> list[Fold]:
     """Split rows of which none is a copy of another.
 
@@ -142,7 +142,7 @@ def _folds_of_distinct(
     return folds
 
 
-def _certain_at(normals: IntArray, doubtful: IntArray, places: IntArray) -> IntArray:
+def _certain_at(normals: Ints, doubtful: Ints, places: Ints) -> Ints:
     """Put normals that are not doubtful at these places, if there are twice as many of them."""
     certain = np.flatnonzero(~np.isin(normals, doubtful))
     if not len(doubtful) or len(certain) < 2 * len(places):
@@ -154,7 +154,7 @@ def _certain_at(normals: IntArray, doubtful: IntArray, places: IntArray) -> IntA
     return reordered
 
 
-def _split_anomalies(anomalies: IntArray, fold: int, n_folds: int) -> tuple[IntArray, IntArray]:
+def _split_anomalies(anomalies: Ints, fold: int, n_folds: int) -> tuple[Ints, Ints]:
     if len(anomalies) < 2:
         return (anomalies[:0], anomalies) if n_folds == 1 else (anomalies, anomalies[:0])
     half = len(anomalies) // 2

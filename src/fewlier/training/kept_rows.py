@@ -6,13 +6,13 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from fewlier.arrays import Bools, Codes, Ints
 from fewlier.errors import UserError
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
-from fewlier.training.batches import IntArray
 from fewlier.training.folds import MAX_FOLDS, Fold
-from fewlier.training.roles import Labels, Plan, mark_doubtful
+from fewlier.training.roles import Plan, mark_doubtful
 from fewlier.training.unlabelled import Unlabelled
 
 ROLES = tuple(field.name for field in fields(Fold))
@@ -20,41 +20,40 @@ ROLES = tuple(field.name for field in fields(Fold))
 TRAINS = 1 << ROLES.index("normals")
 _AS_ANOMALY = sum(1 << ROLES.index(name) for name in ("anomalies", "validation_anomalies"))
 
-# Rows kept at most, by the rarest role they play: a row that calibrates does nothing else, and
-# thresholds need many of those; the likelihood is known from a sample.
+# At most this many rows are kept, by the rarest role they play. Thresholds need many calibration
+# rows, which do nothing else; the likelihood is known from a sample.
 MOST = {"anomalies": 1000, "validation_anomalies": 1000, "calibration": 1000}
 MOST |= {"validation_normals": 500, "normals": 2000}
 # Wide tables keep fewer.
 MAX_BYTES = 16 * 2**20
 NEW = -1
-"""In place of the remembered row that a given one is."""
+"""Stands for the number of a kept row where a given row is not one."""
 
-Bools = npt.NDArray[np.bool_]
 Roles = npt.NDArray[np.uint8]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class News:
-    """What the m rows given to an update add to those remembered: k of them are news.
+    """What the m rows given to an update add to the kept ones: k of them are news.
 
     Parameters
     ----------
     is_news : array of bool (m,)
-        Rows that are not remembered, or are remembered under another label.
+        Rows that are not kept, or are kept under another label.
     encoded, labels : Encoded, array of int8 (k,)
         Those rows.
     place : array of int (k,)
-        The remembered row that each is; `NEW` where it is none.
+        The kept row that each is; `NEW` where it is not kept.
     replaced : array of int8
-        Labels that were counted before, and are not any more.
+        Codes that were counted before, and are not any more.
     """
 
     is_news: Bools
     encoded: Encoded
-    labels: Labels
-    place: IntArray
-    replaced: Labels
+    labels: Codes
+    place: Ints
+    replaced: Codes
 
 
 @final
@@ -78,7 +77,7 @@ class KeptRows:
     """
 
     encoded: Encoded
-    labels: Labels
+    labels: Codes
     counted: Bools
     novel: Bools
     roles: Roles
@@ -134,17 +133,17 @@ class KeptRows:
         whole = cls(plan.encoded, plan.labels, counted, plan.novel, roles)
         return whole._take(_sample(whole, np.random.default_rng(plan.seed)))
 
-    def _take(self, rows: npt.NDArray[np.int64] | Bools) -> "KeptRows":
+    def _take(self, rows: Ints | Bools) -> "KeptRows":
         own = self.labels[rows], self.counted[rows], self.novel[rows], self.roles[:, rows]
         return KeptRows(self.encoded.take(rows), *own)
 
-    def news(self, rows: Encoded, labels: Labels) -> News:
+    def news(self, rows: Encoded, labels: Codes) -> News:
         """Say which of the rows given to an update are new, and which have a new label.
 
-        A labelled row stands for one remembered copy of it: one that has this label, else one
-        without a label, else any; given more often than it is remembered, it is new from then on.
-        A row without a label is new only if no copy is remembered. Of a large table only a sample
-        is remembered; the other rows count as new when they are given again.
+        A labelled row stands for one kept copy of it: one that has this label, else one without a
+        label, else any. If it is given more often than it is kept, the further ones are new. A row
+        without a label is new only if no copy is kept. Of a large table only a sample is kept; its
+        other rows count as new when they are given again.
         """
         place = self._places(rows.ids(), labels)
         is_known = place != NEW
@@ -158,8 +157,8 @@ class KeptRows:
             self.labels[changed[self.counted[changed]]],
         )
 
-    def _places(self, ids: IntArray, labels: Labels) -> IntArray:
-        """Return the remembered row that each given row is, `NEW` where it is none."""
+    def _places(self, ids: Ints, labels: Codes) -> Ints:
+        """Return the kept row that each given row is, `NEW` where it is not kept."""
         own = self.encoded.ids()
         left: dict[tuple[int, int], list[int]] = {}
         for row, key in enumerate(zip(own.tolist(), self.labels.tolist(), strict=True)):
@@ -178,19 +177,20 @@ class KeptRows:
     def plan(
         self, encoder: Encoder, news: News, unlabelled: Unlabelled, guarantee: str, seed: int
     ) -> Plan:
-        """Plan to train on with what is new.
+        """Plan an update with what is new.
 
-        A new label replaces the one remembered. A row that is an anomaly now trains or validates
-        as one, whichever fewer do in a fold; a row that is none any more, or a new one that is
-        none, trains. A copy of a remembered normal does what that does. No other row starts to
-        calibrate: rows are often labelled because they score high, and do not stand for fresh
-        ones. Unlabelled copies of a row that is labelled an anomaly now are forgotten.
+        A new label replaces the old one. A row that is now an anomaly trains or validates,
+        whichever fewer anomalies of a fold do. A row that is no longer an anomaly trains, and so
+        does a new normal row, unless it is a copy of a kept one: then it plays the same role. No
+        row starts to calibrate: rows are often labelled because they score high, and do not stand
+        for fresh ones. Unlabelled copies of a row that is now labelled an anomaly are dropped.
         """
         kept = self._relabelled(news)
         if kept.lacks_a_role:
             raise UserError(
-                "An update must leave rows of the fit to train, choose and calibrate by; all of "
-                "some are labelled anomalies now. Fit again with these labels."
+                "An update needs normal rows of the fit to train, validate and calibrate; now all "
+                "kept rows of one of these roles are labelled anomalies. Fit again with these "
+                "labels."
             )
         whole = kept._followed_by(news)
         ids = whole.encoded.ids()
@@ -226,7 +226,7 @@ class KeptRows:
         return KeptRows(self.encoded, labels, counted, self.novel, roles)._take(~is_copy)
 
     def _followed_by(self, news: News) -> "KeptRows":
-        """Return these rows and new ones, which have no role; rows to validate by come last."""
+        """Return these rows and the new ones, which have no role; validation rows come last."""
         is_new = news.place == NEW
         more = news.encoded.take(is_new)
         whole = KeptRows(
@@ -238,8 +238,8 @@ class KeptRows:
         )
         return whole._take(np.argsort(~whole.counted, kind="stable"))
 
-    def _with_normals(self, ids: IntArray) -> "KeptRows":
-        """Give the normals without a role that of a copy, or let them train."""
+    def _with_normals(self, ids: Ints) -> "KeptRows":
+        """Give each normal without a role the role of its copy; without a copy it trains."""
         is_normal, has_role = self.labels != ANOMALY, self.roles.any(0)
         copy_of = {ids[row]: row for row in np.flatnonzero(is_normal & has_role)}
         roles = self.roles.copy()
@@ -258,13 +258,13 @@ class KeptRows:
 
     @property
     def lacks_a_role(self) -> bool:
-        """Whether some fold has no normals to train on, to choose by or to calibrate by."""
+        """Whether some fold has no normals to train, validate or calibrate."""
         roles = ((f.normals, f.validation_normals, f.calibration) for f in self.folds)
         return not all(len(rows) for fold in roles for rows in fold)
 
 
-def _sample(kept: KeptRows, rng: np.random.Generator) -> IntArray:
-    """Draw rows, of each role as many as are wanted, in the order of the table."""
+def _sample(kept: KeptRows, rng: np.random.Generator) -> Ints:
+    """Draw rows of each role, in the order of the table."""
     share = min(1.0, MAX_BYTES / (sum(MOST.values()) * kept._row_bytes))
     left = np.ones(len(kept), dtype=bool)
     chosen = np.zeros(len(kept), dtype=bool)
@@ -277,10 +277,11 @@ def _sample(kept: KeptRows, rng: np.random.Generator) -> IntArray:
     return np.flatnonzero(chosen)
 
 
-def _with_anomalies(fold: Fold, number: int, anomalies: IntArray, ids: IntArray) -> Fold:
-    """Add anomalies to a fold; where both sides have as many, folds start with either.
+def _with_anomalies(fold: Fold, number: int, anomalies: Ints, ids: Ints) -> Fold:
+    """Add each anomaly to the side of a fold, training or validation, that has fewer.
 
-    An anomaly that has a copy joins its side.
+    Where both have the same number, even folds train and odd ones validate. An anomaly that has a
+    copy joins its side.
     """
     sides: list[list[int]] = [fold.anomalies.tolist(), fold.validation_anomalies.tolist()]
     side_of = {ids[row]: side for side, rows in enumerate(sides) for row in rows}
@@ -299,7 +300,7 @@ def _with_anomalies(fold: Fold, number: int, anomalies: IntArray, ids: IntArray)
     )
 
 
-def _note(news: News, n_remembered: int) -> str:
+def _note(news: News, n_kept: int) -> str:
     n_anomaly, n_normal, n_unlabelled = (
         int((news.labels == label).sum()) for label in (ANOMALY, NORMAL, UNLABELLED)
     )
@@ -308,5 +309,5 @@ def _note(news: News, n_remembered: int) -> str:
     known = f" {n_known} {rows} {were} known already." if n_known else ""
     return (
         f"Updated with {n_anomaly} anomalous, {n_normal} normal and {n_unlabelled} unlabelled "
-        f"rows, beside {n_remembered} remembered ones.{known}"
+        f"rows, and {n_kept} kept ones of the fit.{known}"
     )

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Literal, final
 
 import numpy as np
-import numpy.typing as npt
 
+from fewlier.arrays import Bools, Codes, Ints
 from fewlier.decision.calibration import NOTHING
 from fewlier.shown import list_names
 from fewlier.table import Encoded, Encoder, Kind, Schema, Table
@@ -27,43 +27,41 @@ CROSSED = "approximate: each normal behind it was scored by the fold that never 
 REUSED = f"{NOTHING}: the normals behind it also chose the epochs"
 WITH_DOUBTFUL = "; unlabelled rows are among them, and anomalies hidden there make alarms rarer"
 
-Labels = npt.NDArray[np.int8]
-
 
 @final
 @dataclass(frozen=True)
 class Plan:
-    """One fit to be: its rows, how they are encoded and split, its seed, and what to say of it.
+    """A planned fit: its rows, how they are encoded and split, its seed, and notes for the summary.
 
     The first `n_training` rows are those given to train on; validation rows that the user chose
     follow. `labels` are those of all rows, and `doubtful` marks the rows that may be hidden
     anomalies: the unlabelled ones, unless they are to be taken as normal. `novel` marks the cells
-    whose level no other row has: to what has not seen the row, it is one never seen. `guarantee`
-    says what the thresholds and p-values of the fit promise.
+    whose level no other row has: whatever has not seen the row has never seen the level.
+    `guarantee` says what the thresholds and p-values of the fit promise.
     """
 
     encoder: Encoder
     encoded: Encoded
     n_training: int
-    labels: Labels
-    doubtful: npt.NDArray[np.bool_]
-    novel: npt.NDArray[np.bool_]
+    labels: Codes
+    doubtful: Bools
+    novel: Bools
     folds: tuple[Fold, ...]
     seed: int
     guarantee: str
     notes: tuple[str, ...]
 
     @cached_property
-    def ids(self) -> npt.NDArray[np.int64]:
+    def ids(self) -> Ints:
         """Which rows are copies of one another: those that share an id."""
         return self.encoded.ids()
 
-    def as_new(self, rows: npt.NDArray[np.int64]) -> Encoded:
-        """Return rows as they are to what has seen neither them nor their copies."""
+    def as_new(self, rows: Ints) -> Encoded:
+        """Return rows as they look to what has seen neither them nor their copies."""
         return self.encoder.as_never_seen(self.encoded.take(rows), self.novel[rows])
 
     def after(self, update: "Plan") -> "Plan":
-        """Return the same plan, its folds having trained also on what those of an update did."""
+        """Return this plan after an update: its folds have also trained on the update's rows."""
         folds = []
         for fold, later in zip(self.folds, update.folds, strict=True):
             trained = update.ids[np.concatenate([later.normals, later.anomalies])]
@@ -96,7 +94,7 @@ class Plan:
 def make_plan(
     schema: Schema,
     table: Table,
-    labels: Labels,
+    labels: Codes,
     selection: Selection,
     seed: int,
     unlabelled: Unlabelled = "robust",
@@ -126,9 +124,7 @@ def make_plan(
     )
 
 
-def _known_levels(
-    schema: Schema, table: Table, ids: npt.NDArray[np.int64], seen: npt.NDArray[np.int64]
-) -> tuple[Schema, npt.NDArray[np.bool_]]:
+def _known_levels(schema: Schema, table: Table, ids: Ints, seen: Ints) -> tuple[Schema, Bools]:
     """Leave out levels of rows that no fold sees, and mark cells whose level no other row has."""
     novel = np.zeros((table.n_rows, len(schema.columns)), dtype=np.bool_)
     columns = list(schema.columns)
@@ -149,17 +145,15 @@ def _known_levels(
     return replace(schema, columns=tuple(columns)), novel
 
 
-def mark_doubtful(
-    labels: Labels, unlabelled: Unlabelled, ids: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
+def mark_doubtful(labels: Codes, unlabelled: Unlabelled, ids: Ints) -> Bools:
     """Mark the unlabelled rows, but for copies of rows labelled normal, if they may be odd."""
     if unlabelled == "normal":
         return np.zeros(len(labels), dtype=np.bool_)
-    doubtful: npt.NDArray[np.bool_] = labels == UNLABELLED
+    doubtful: Bools = labels == UNLABELLED
     return doubtful & ~np.isin(ids, ids[labels == NORMAL])
 
 
-def _guarantee(folds: Sequence[Fold], held_back: set[int], doubtful: npt.NDArray[np.bool_]) -> str:
+def _guarantee(folds: Sequence[Fold], held_back: set[int], doubtful: Bools) -> str:
     if any(len(np.intersect1d(fold.calibration, fold.validation_normals)) for fold in folds):
         return REUSED
     has_doubtful = any(doubtful[fold.calibration].any() for fold in folds)
@@ -168,8 +162,8 @@ def _guarantee(folds: Sequence[Fold], held_back: set[int], doubtful: npt.NDArray
 
 def plan_with_validation(
     schema: Schema,
-    training: tuple[Table, Labels],
-    validation: tuple[Table, Labels],
+    training: tuple[Table, Codes],
+    validation: tuple[Table, Codes],
     seed: int,
     unlabelled: Unlabelled = "robust",
 ) -> Plan:
@@ -189,9 +183,7 @@ def plan_with_validation(
     return Plan(encoder, *rows, (fold,), seed, REUSED, notes)
 
 
-def _by_label(
-    labels: Labels, what: str = "A fit"
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _by_label(labels: Codes, what: str = "A fit") -> tuple[Ints, Ints]:
     """Return the row numbers of normals, unlabelled rows among them, and of anomalies."""
     check_enough(labels, what)
     return np.flatnonzero(labels != ANOMALY), np.flatnonzero(labels == ANOMALY)
@@ -207,7 +199,7 @@ def _column_notes(schema: Schema) -> list[str]:
     ]
 
 
-def _notes(labels: Labels, folds: Sequence[Fold], unlabelled: Unlabelled) -> list[str]:
+def _notes(labels: Codes, folds: Sequence[Fold], unlabelled: Unlabelled) -> list[str]:
     """Say what the labels made the fit do, beyond the usual."""
     notes = []
     n_unlabelled = int((labels == UNLABELLED).sum())

@@ -12,13 +12,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.func import functional_call
 
+from fewlier.arrays import Ints
 from fewlier.density.base import Density, mean_over_passes
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Terms, row_terms, substitutes_from
 from fewlier.progress import Progress, silent
 from fewlier.training.adam import Adam
-from fewlier.training.batches import Batches, IntArray, Noise, Sample, n_steps, stacked_noise
+from fewlier.training.batches import Batches, Noise, Sample, n_steps, stacked_noise
 from fewlier.training.objective import Criterion, criterion, objective
 from fewlier.training.unlabelled import fence_at, trim, trust
 
@@ -47,10 +48,10 @@ class Member:
     lam: float
     fold: int
     seed: int
-    normals: IntArray
-    anomalies: IntArray
-    validation_normals: IntArray
-    validation_anomalies: IntArray
+    normals: Ints
+    anomalies: Ints
+    validation_normals: Ints
+    validation_anomalies: Ints
     start: Parameters | None = None
     drawn: Parameters | None = None
 
@@ -332,7 +333,7 @@ def _validation_sample(members: Sequence[Member]) -> Sample:
     )
 
 
-def validation_normals(member: Member) -> IntArray:
+def validation_normals(member: Member) -> Ints:
     """Draw the normals that judge a member: all of them, or as many as are worth the time."""
     rows = np.random.default_rng(member.seed).permutation(member.validation_normals)
     return rows[:MAX_VALIDATION_NORMALS]
