@@ -150,6 +150,7 @@ def test_the_curve_of_a_member_that_diverged_ends_before_it():
     assert thin_curve((float("nan"),), first_epoch=1) == ((), ())
 
 
+@pytest.mark.slow
 def test_the_curves_of_an_update_begin_with_its_start():
     detector = fit()
     table = pd.DataFrame({"size": [9.0, 0.0], "orders": [1, 2], "city": ["Bern", "Oslo"]})

@@ -11,6 +11,8 @@ from fewlier import AnomalyDetector, FewlierError, UserError, update
 from fewlier.density import DENSITIES
 from fewlier.table.labels import Labels
 
+pytestmark = pytest.mark.slow
+
 N = 400
 KINDS = ("long", "late")
 PAYMENTS = payments()
@@ -63,7 +65,6 @@ def more(n=30):
     return MORE[FEATURES].head(n), MORE["fraud"].head(n)
 
 
-@pytest.mark.slow
 def test_anomalies_of_a_new_kind_are_learned_and_those_of_the_old_kind_not_forgotten(before):
     detector = AnomalyDetector.load(before)
     old = {kind: auc(detector, kind) for kind in KINDS}
@@ -73,7 +74,6 @@ def test_anomalies_of_a_new_kind_are_learned_and_those_of_the_old_kind_not_forgo
     assert new["long"] > old["long"] - 0.05
 
 
-@pytest.mark.slow
 def test_an_update_of_a_saved_detector_is_that_of_the_live_one_bit_for_bit(tmp_path):
     live = small().fit(X, Y)
     live.save(tmp_path / "m.fewlier")
@@ -88,7 +88,6 @@ def test_an_update_of_a_saved_detector_is_that_of_the_live_one_bit_for_bit(tmp_p
     np.testing.assert_array_equal(loaded.p_value(FRESH), live.p_value(FRESH))
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_update_and_another_seed_another(fraud):
     one, same, other = (
         AnomalyDetector.load(fraud).set_params(random_state=seed).update(*more())
@@ -108,7 +107,6 @@ def test_an_update_changes_scores_and_leaves_the_global_random_numbers_alone(fra
     assert not np.array_equal(detector.anomaly_score(FRESH), scores)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["average", "best"])
 @pytest.mark.parametrize("name", DENSITIES)
 def test_every_density_is_updated_and_stays_what_it_is(name, selection, tmp_path):
@@ -134,7 +132,6 @@ def test_every_density_is_updated_and_stays_what_it_is(name, selection, tmp_path
     assert np.isfinite(scores).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["average", "best"])
 @pytest.mark.parametrize("y", [None, np.zeros(len(X)), np.arange(len(X)) == 3])
 def test_a_fit_with_few_or_no_labels_is_updated_with_the_first(selection, y):
@@ -159,7 +156,6 @@ def test_missing_cells_and_categories_never_seen_are_learned_from(fraud):
     assert np.isfinite(detector.anomaly_score(pd.concat([rows, empty, FRESH]))).all()
 
 
-@pytest.mark.slow
 def test_columns_in_another_order_and_plain_arrays_are_read_as_in_scoring(fraud):
     rows, y = more()
     one = AnomalyDetector.load(fraud).update(rows, y)
@@ -172,7 +168,6 @@ def test_columns_in_another_order_and_plain_arrays_are_read_as_in_scoring(fraud)
     assert (plain.summary_.n_anomaly, plain.n_features_in_) == (3, 2)
 
 
-@pytest.mark.slow
 def test_updates_in_a_row_count_each_row_once_and_note_the_last(fraud):
     detector = AnomalyDetector.load(fraud)
     assert detector.summary_.n_anomaly == 10
@@ -187,7 +182,6 @@ def test_updates_in_a_row_count_each_row_once_and_note_the_last(fraud):
     assert found.threshold == detector.threshold_
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "moved", [{"contamination": 0.2}, {"false_alarm_rate": 0.4}, {"cost_miss": 9, "cost_alarm": 1}]
 )
@@ -201,7 +195,6 @@ def test_an_update_says_that_it_moves_a_threshold_back(fraud, tmp_path, moved):
     assert found.rule.startswith("false-alarm rate")
 
 
-@pytest.mark.slow
 def test_progress_is_told_and_few_epochs_are_enough(fraud, monkeypatch):
     monkeypatch.setattr(update, "MAX_EPOCHS", 4)
     shares = []
@@ -283,7 +276,6 @@ def test_labels_of_one_kind_or_none_are_enough(y, counts, fraud):
     assert len(detector._kept_rows) == 200 + n
 
 
-@pytest.mark.slow
 def test_rows_that_were_fitted_without_a_label_and_are_labelled_now_count_once():
     detector = small(max_epochs=2).fit(X)
     detector.update(X[Y == 1], Y[Y == 1])
@@ -303,7 +295,6 @@ def test_costs_take_the_share_of_anomalies_from_rows_counted_once(unlabelled):
     assert f"{1000 / len(X):.3g} % of the rows are anomalies" in detector.summary_.rule
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("unlabelled", ["robust", "normal"])
 def test_rows_labelled_anomalies_now_are_not_normals_any_more(unlabelled, tmp_path):
     rows = payments(300, seed=3).assign(amount=lambda table: table["amount"] + np.arange(300) / 99)
@@ -329,7 +320,6 @@ def encoded_ids(detector, rows):
     return detector.model_.encoder.encode(detector._table(rows)).ids()
 
 
-@pytest.mark.slow
 def test_a_table_given_again_and_again_adds_no_row():
     rows = payments(300, seed=3).assign(amount=lambda table: table["amount"] + np.arange(300) / 99)
     detector = small(max_epochs=2).fit(rows[FEATURES], rows["fraud"])
@@ -344,7 +334,6 @@ def test_a_table_given_again_and_again_adds_no_row():
         assert "300 rows were known already." in str(found)
 
 
-@pytest.mark.slow
 def test_kinds_of_rows_given_again_are_counted_once():
     kinds = ("theft", "fake")
     codes, kind_of = np.zeros(len(X), dtype=np.int8), np.full(len(X), -1, dtype=np.int32)

@@ -26,6 +26,7 @@ def test_help_lists_the_commands():
     assert len(COMMANDS) >= 7
 
 
+@pytest.mark.slow
 def test_without_arguments_it_shows_the_help():
     done = run()
     assert "Usage: fewlier" in plain(done.stdout + done.stderr)
@@ -112,6 +113,7 @@ def test_the_examples_run_in_order_in_one_folder(fewlier, folder, tmp_path, monk
     assert set(written) <= set(folder())
 
 
+@pytest.mark.slow
 def test_the_shell_completes_commands():
     asked = {"_FEWLIER_COMPLETE": "complete_bash", "COMP_WORDS": "fewlier ins", "COMP_CWORD": "1"}
     done = run(env=os.environ | asked)

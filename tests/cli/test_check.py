@@ -26,6 +26,7 @@ def test_check_says_what_a_table_holds(table, fewlier):
     assert "learn from 4 columns and leave out 1" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_line_that_check_ends_with_works_and_notes_nothing_more(
     table, fewlier, tmp_path, monkeypatch
@@ -66,6 +67,7 @@ def test_check_names_a_damaged_file_once(fewlier, tmp_path):
     assert done.err.count(str(path)) == 1, done.err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_check_asks_for_the_label_that_it_cannot_know(fewlier, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

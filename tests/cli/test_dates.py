@@ -57,6 +57,7 @@ def test_an_unusual_time_is_odd_and_the_reason_says_why(detector):
     assert "07:00" < low < "11:00" < high < "19:00"
 
 
+@pytest.mark.slow
 def test_the_same_hour_is_odd_on_a_weekend_only(detector):
     friday, saturday = order_at("06/03/2026 16:30"), order_at("07/03/2026 16:30")
     assert detector.anomaly_score(saturday) > detector.anomaly_score(friday) + 1
@@ -67,6 +68,7 @@ def test_the_same_hour_is_odd_on_a_weekend_only(detector):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["2026-04-06", "2031-03-31"])
 def test_rows_to_come_are_no_anomalies_but_drift_says_that_time_has_passed(detector, start):
     now, later = (as_text(orders(2000, s, seed=7)) for s in ("2026-01-05", start))
@@ -111,6 +113,7 @@ def test_a_cell_in_another_form_is_missing_and_a_warning_names_it(detector):
     assert score == detector.anomaly_score(order_at(None))
 
 
+@pytest.mark.slow
 def test_labels_can_be_added_later():
     settings = {
         "max_epochs": 2,
@@ -161,6 +164,7 @@ def test_score_keeps_dates_as_written_and_names_those_in_another_form(fewlier, f
     assert scored["reason"][30].startswith("when (time of day) = 04/03/2026 03:12, expected ")
 
 
+@pytest.mark.slow
 def test_parquet_gets_timestamps_that_score_alike(fewlier, files, model, tmp_path):
     target = tmp_path / "scored.parquet"
     assert fewlier("score", files / "new.csv", "-m", model, "-o", target).code == 0

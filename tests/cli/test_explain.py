@@ -26,6 +26,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_explain_gives_the_oddest_rows_first(table, expected, model, fewlier):
     done = fewlier("explain", table, "-m", model, "--top", 7, "--columns", 2, "--json")
     found = json.loads(done.out)["rows"]

@@ -60,6 +60,7 @@ def test_fit_writes_a_model_that_loads_and_prints_its_summary(tmp_path):
     assert sorted(item.name for item in tmp_path.iterdir()) == ["new.fewlier", "train.csv"]
 
 
+@pytest.mark.slow
 def test_fit_says_in_json_what_it_did(fitted, tmp_path):
     done, detector = fitted(csv(), "--json")
     assert json.loads(done.out) == {
@@ -69,6 +70,7 @@ def test_fit_says_in_json_what_it_did(fitted, tmp_path):
     assert (detector.summary_.n_anomaly, detector.summary_.n_unlabelled) == (8, 30)
 
 
+@pytest.mark.slow
 def test_warnings_of_a_fit_are_notes_on_standard_error(fitted):
     done, detector = fitted(csv(), "--false-alarm-rate", "0.000001", "--json")
     assert json.loads(done.out)["notes"] == list(detector.summary_.notes)
@@ -76,24 +78,28 @@ def test_warnings_of_a_fit_are_notes_on_standard_error(fitted):
     assert ".py:" not in done.err
 
 
+@pytest.mark.slow
 def test_the_label_is_no_feature_and_ignored_columns_are_none(fitted):
     rows = ROWS.assign(when=range(150), **{"a,b": 1.5})
     _, detector = fitted(csv(rows), "--ignore", "id, when", "--ignore", "city")
     assert list(kinds(detector)) == ["amount", "visits", "a,b"]
 
 
+@pytest.mark.slow
 def test_an_unnamed_index_is_left_out_and_noted(fitted):
     done, detector = fitted(USED.to_csv().encode())
     assert list(kinds(detector)) == FEATURES
     assert "fewlier: note: the column without a name, such as an index, was left out." in done.err
 
 
+@pytest.mark.slow
 def test_kinds_may_be_declared_also_of_names_with_an_equals_sign(fitted):
     rows = USED.rename(columns={"visits": "n=visits"}).fillna({"n=visits": 3})
     _, detector = fitted(csv(rows), "--column", "n=visits=category", "--column", "amount=positive")
     assert kinds(detector) == {"amount": "positive", "n=visits": "category", "city": "category"}
 
 
+@pytest.mark.slow
 def test_text_labels_need_the_value_that_means_anomaly(fitted):
     rows = USED.assign(fraud=USED["fraud"].map({1: "bad", 0: "fine"}))
     _, detector = fitted(csv(rows), "--anomaly", "bad")

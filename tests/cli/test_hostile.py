@@ -47,6 +47,7 @@ def is_harmless(text):
     return not set(text) & {chr(c) for c in (*range(10), *range(11, 32), 0x7F, 0x9B, 0x202E)}
 
 
+@pytest.mark.slow
 def test_inspect_shows_every_name_as_text(fewlier, hostile):
     done = fewlier("inspect", hostile / "model.fewlier")
     out = done.out.decode()

@@ -49,6 +49,7 @@ def n_rows(summary):
     return summary.n_normal, summary.n_anomaly, summary.n_unlabelled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "options"), GAPS.values(), ids=GAPS)
 def test_fit_takes_a_column_of_anomalies_and_gaps(content, options, fitted):
     n_anomaly = 6 if options else 8
@@ -82,6 +83,7 @@ def test_update_and_evaluate_take_a_column_of_anomalies_and_gaps(content, option
     assert after[0] == before[0]
 
 
+@pytest.mark.slow
 def test_a_validation_table_may_have_anomalies_and_gaps(fitted, tmp_path):
     content = GAPS["1 and empty cells"][0]
     (tmp_path / "validation.csv").write_bytes(content)
@@ -130,6 +132,7 @@ def test_every_anomaly_that_is_named_counts_whatever_its_case(fitted):
     assert re.search(r"kinds +'theft' 6; 'Forgery' 2\n", done.out.decode())
 
 
+@pytest.mark.slow
 def test_values_that_train_as_normal_are_listed_and_stay_in_the_model(fitted):
     done, summary = fitted(csv(KINDS), "--anomaly", "theft")
     note = (
@@ -149,6 +152,7 @@ def test_normal_alone_makes_kinds_of_the_rest(fitted, fewlier, tmp_path):
     assert "kinds       'theft' 6; 'Forgery' 2\n" in shown
 
 
+@pytest.mark.slow
 def test_with_both_options_the_rest_is_unlabelled(fitted):
     done, summary = fitted(csv(KINDS), "--anomaly", "theft", "--normal", "fine")
     assert n_rows(summary) == (112, 6, 32)
@@ -165,6 +169,7 @@ def test_a_near_miss_is_a_warning_and_stays_in_the_model(fitted):
     assert any(note.startswith(warning) for note in summary.notes)
 
 
+@pytest.mark.slow
 def test_a_validation_table_may_lack_a_kind_that_training_has(fitted, tmp_path):
     (tmp_path / "validation.csv").write_bytes(csv(KINDS.replace("Forgery ", "fine")))
     _, summary = fitted(

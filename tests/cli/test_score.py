@@ -246,6 +246,7 @@ def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, 
     assert "--fdr must be a share between 0 and 1; got 3.0" in done.err
 
 
+@pytest.mark.slow
 def test_score_warns_of_rows_that_no_longer_look_like_training(
     model, fewlier, tmp_path, monkeypatch
 ):

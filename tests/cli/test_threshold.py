@@ -10,6 +10,7 @@ from processes import plain
 from fewlier import AnomalyDetector
 
 
+@pytest.mark.slow
 def test_a_threshold_is_moved_in_place(model, fewlier):
     before = AnomalyDetector.load(model).threshold_
     done = fewlier("threshold", model, "--false-alarm-rate", 0.3, "--json")
@@ -29,6 +30,7 @@ def test_a_threshold_is_moved_in_place(model, fewlier):
     }
 
 
+@pytest.mark.slow
 def test_a_threshold_is_moved_by_costs(model, fewlier):
     done = fewlier("threshold", model, "--cost-miss", 100, "--cost-alarm", 1)
     rule = r"a miss costs 100, an alarm 1; 5 % of the rows are anomalies"

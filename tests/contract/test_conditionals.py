@@ -249,6 +249,7 @@ def test_a_conditional_has_either_quantiles_or_levels():
     assert sorted(NUMBERS + LEVELLED) == sorted(CONDITIONALS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 @given(seed=seeds, share=st.sampled_from([0.01, 0.05, 0.5, 0.95, 0.99]))
 @examples(max_examples=10)

@@ -14,6 +14,7 @@ from fewlier.table.labels import Labels
 NORMAL = LabelColumn("class", normal=("normal",))
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from(["normal", "a", "b", ""]), st.integers(0, 5)), min_size=1)
 )

@@ -90,6 +90,7 @@ def test_one_real_column_integrates_to_one_in_its_own_units(kind, n_transforms):
     assert float(log_p.exp().sum()) * step == pytest.approx(1, abs=2e-3)
 
 
+@pytest.mark.slow
 @each_kind
 def test_every_pattern_of_gaps_among_real_columns_has_a_proper_density(kind):
     frame = reals(80)

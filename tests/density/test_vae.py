@@ -78,6 +78,7 @@ def integrated_log_p(density, rows, latent):
     return torch.stack(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latent", [1, 2])
 def test_many_importance_samples_come_close_to_the_integral_over_codes(latent):
     rows, encoder = rows_and_encoder(6)

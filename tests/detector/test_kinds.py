@@ -28,6 +28,7 @@ def test_kinds_are_inferred_and_shown(detector_of_gaps):
     assert detector_of_gaps.summary_.kinds == INFERRED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "kind"),
     [
@@ -73,6 +74,7 @@ def test_columns_real_scores_every_numeric_column_by_a_mixture_of_gaussians():
     assert n_columns == {GaussianMixture: 6, Categorical: 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "changed"),
     [

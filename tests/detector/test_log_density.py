@@ -56,6 +56,7 @@ def test_with_best_counts_sum_to_one_and_as_real_numbers_integrate_to_one():
     assert np.trapezoid(density_on(measured, grid), grid) == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_with_average_the_density_is_that_of_the_mixture_of_members():
     height = patients()[["height"]].to_numpy()
     fitted = small(selection="average").fit(height, LABELS)

@@ -50,6 +50,7 @@ def test_a_clone_has_the_parameters_and_no_fit(fitted):
         copy.anomaly_score(numbers())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
 def test_a_clone_keeps_rows_as_the_first_would(memory):
     copy = clone(small(keep_rows=memory, max_epochs=1))
@@ -79,6 +80,7 @@ def test_set_params_changes_the_next_fit():
     assert [line.lam for line in detector.history_] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_it_ends_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), small()).fit(numbers(), LABELS)
     fresh = numbers(seed=1, n_anomalies=50)
@@ -104,6 +106,7 @@ def test_a_grid_search_by_auc_finds_a_setting():
     assert search.best_estimator_.anomaly_score(numbers()).shape == (N,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["roc_auc", "average_precision", "accuracy", "neg_log_loss"])
 def test_cross_validation_scores_it(scoring):
     scores = cross_val_score(small(max_epochs=2), frame(), LABELS, scoring=scoring, cv=2)
@@ -113,6 +116,7 @@ def test_cross_validation_scores_it(scoring):
 # Names and numbers of columns
 
 
+@pytest.mark.slow
 def test_names_and_number_of_columns_are_kept_and_forgotten_at_the_next_fit():
     detector = small(max_epochs=2).fit(frame(), LABELS)
     assert detector.feature_names_in_.tolist() == ["left", "right"]
@@ -174,6 +178,7 @@ def test_training_rows_have_decision_scores_and_labels(selection):
     assert roc_auc_score(LABELS, detector.decision_scores_) > 0.9
 
 
+@pytest.mark.slow
 def test_decision_scores_leave_out_the_folds_that_trained_on_the_row():
     detector = small().fit(numbers(), LABELS)
     assert (detector.decision_scores_ != detector.anomaly_score(numbers())).all()

@@ -10,6 +10,7 @@ from fewlier import AnomalyDetector, UserError
 from fewlier.errors import LeftOutWarning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", [pd.Timestamp("2024-05-01"), pd.Timedelta("1h")])
 def test_a_date_or_duration_that_never_varies_says_nothing_of_a_row(time):
     table = patients().assign(seen=time)
@@ -56,6 +57,7 @@ def test_a_strange_column_fits_and_leaves_scores_finite(cells, selection):
     assert np.isfinite(scores).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cells", "value"),
     [(np.full(N, np.nan), 1.0), (np.full(N, 7.0), 9.0), (np.full(N, "same"), "other")],
@@ -102,6 +104,7 @@ def test_an_id_is_left_out_with_a_warning_and_accepted_later(tmp_path):
             known.anomaly_score(patients().assign(name="x"))
 
 
+@pytest.mark.slow
 def test_columns_left_out_of_an_array_may_come_again_or_not():
     rows = patients().to_numpy(dtype=object)
     ids = np.array([[f"patient {i}"] for i in range(N)], dtype=object)
@@ -113,6 +116,7 @@ def test_columns_left_out_of_an_array_may_come_again_or_not():
         detector.anomaly_score(rows[:, 1:])
 
 
+@pytest.mark.slow
 def test_a_column_to_ignore_is_not_looked_at():
     table = patients().assign(tags=[[i] for i in range(N)])
     detector = small(max_epochs=1, columns={"tags": "ignore"}).fit(table, LABELS)
@@ -128,6 +132,7 @@ def test_two_thousand_columns_fit():
     assert fitted.n_features_in_ == 2000
 
 
+@pytest.mark.slow
 def test_one_column_fits():
     table = patients()[["weight"]]
     fitted = small().fit(table, LABELS)
@@ -143,6 +148,7 @@ def test_a_handful_of_rows_fits_and_scores_within_reason(n, selection):
     assert (np.abs(scores) < 1000).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [(), (8, 8), [12]])
 def test_any_number_of_hidden_layers_fits(hidden):
     table = patients()

@@ -82,6 +82,7 @@ def test_nor_is_it_where_cells_were_missing_in_training(detector_of_gaps):
     assert detector_of_gaps.anomaly_score(NOTHING) >= np.median(scores)
 
 
+@pytest.mark.slow
 def test_cells_left_out_at_random_still_let_anomalies_stand_out(detector_of_gaps):
     fresh = with_missing_cells(patients(seed=1, n_anomalies=60), share=0.1, seed=1)
     scores = detector_of_gaps.anomaly_score(fresh)

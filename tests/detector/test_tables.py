@@ -36,6 +36,7 @@ def test_tables_of_every_library_give_the_scores_of_pandas(convert, share):
     assert np.isfinite(scores).all()
 
 
+@pytest.mark.slow
 def test_columns_in_another_order_are_matched_by_name(detector):
     table = patients(seed=1)
     shuffled = table[list(reversed(table.columns))]

@@ -36,6 +36,7 @@ def test_if_every_member_diverges_the_fit_is_an_error(selection, changes):
         small(selection=selection, max_epochs=3, **changes).fit(patients(), LABELS)
 
 
+@pytest.mark.slow
 def test_progress_is_told_at_the_start_and_after_each_epoch():
     shares = []
     small(max_epochs=4).fit(patients(), LABELS, progress=shares.append)
@@ -78,6 +79,7 @@ def test_fitting_again_gives_the_same_scores():
     np.testing.assert_array_equal(fitted.fit(table, LABELS).anomaly_score(table), scores)
 
 
+@pytest.mark.slow
 def test_fitting_and_scoring_leave_the_global_random_numbers_alone():
     def states():
         legacy = np.random.get_state()  # noqa: NPY002 - the state that must not change

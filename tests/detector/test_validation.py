@@ -11,6 +11,7 @@ from fewlier import UserError
 # Validation rows of the user's own
 
 
+@pytest.mark.slow
 def test_given_validation_rows_nothing_is_split_off_the_training_rows():
     training, held = patients(), patients(100, seed=1)
     y = np.repeat([1, 0], [6, 94])
@@ -24,6 +25,7 @@ def test_given_validation_rows_nothing_is_split_off_the_training_rows():
     assert fitted.decision_scores_.shape == (N,)
 
 
+@pytest.mark.slow
 def test_given_validation_rows_choose_the_member():
     held, y = patients(100, seed=1), np.repeat([1, 0], [6, 94])
     fitted = small(selection="best").fit(patients(), LABELS, validation=(held, y))

@@ -41,6 +41,7 @@ def test_flipped_bytes_are_refused_or_change_no_score(detector, saved, folder, d
         )
 
 
+@pytest.mark.slow
 @given(st.floats(0, 1, exclude_max=True), st.binary(max_size=30))
 @settings(max_examples=50)
 def test_truncated_files_are_refused(saved, folder, share, rest):
@@ -101,6 +102,7 @@ def test_sizes_beyond_the_file_are_refused_before_they_are_allocated(other, fold
             AnomalyDetector.load(folder / "sizes.fewlier")
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=40)
 def test_other_densities_too_raise_nothing_but_a_format_error(other, folder, data):

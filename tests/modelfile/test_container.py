@@ -161,6 +161,7 @@ def test_a_model_of_too_many_categories_is_not_written(detector, folder, monkeyp
         detector.save(folder / "unwritten.fewlier")
 
 
+@pytest.mark.slow
 def test_what_could_not_be_loaded_takes_the_place_of_nothing(tmp_path):
     path, detector = tmp_path / "model.fewlier", fitted()
     detector.save(path)

@@ -33,6 +33,7 @@ def changed_at(document, place, value):
     return document
 
 
+@pytest.mark.slow
 def test_every_field_is_read_and_its_type_checked(saved):
     manifest, tensors = content_of(saved)
     places = first_nodes(manifest)
@@ -42,6 +43,7 @@ def test_every_field_is_read_and_its_type_checked(saved):
         refused(wrong, tensors)
 
 
+@pytest.mark.slow
 def test_every_field_must_be_there_and_no_other(saved):
     manifest, tensors = content_of(saved)
     free = {("summary", "kinds"), ("summary", "labelled_kinds")}
@@ -60,6 +62,7 @@ def test_every_field_must_be_there_and_no_other(saved):
                 record[key] = value
 
 
+@pytest.mark.slow
 def test_every_array_is_read_and_its_type_shape_and_numbers_checked(saved):
     manifest, tensors = content_of(saved)
     for name, array in tensors.items():
@@ -261,6 +264,7 @@ def test_exchanged_members_are_refused(saved):
     assert "must score" in refused(manifest, exchanged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message"),
     [

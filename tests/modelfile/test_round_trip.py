@@ -58,6 +58,7 @@ def test_a_moved_threshold_survives_and_can_be_moved_again(detector, tmp_path):
     assert loaded.set_threshold(false_alarm_rate=0.2).threshold_ == detector.threshold_
 
 
+@pytest.mark.slow
 def test_parameters_of_any_number_type_and_tables_without_names_survive(tmp_path):
     X = visits()[["age", "visits"]].to_numpy(dtype=float)
     changes = {
@@ -86,6 +87,7 @@ def test_one_column_and_a_column_missing_everywhere_survive(tmp_path):
         np.testing.assert_array_equal(loaded.anomaly_score(X), detector.anomaly_score(X))
 
 
+@pytest.mark.slow
 def test_a_loaded_model_does_not_keep_its_training_rows(saved):
     loaded = AnomalyDetector.load(saved)
     for name in ("decision_scores_", "labels_"):
@@ -125,6 +127,7 @@ def test_a_memory_returns_as_it_was(selection, tmp_path):
     assert len(found.roles) == {"average": 2, "best": 1}[selection]
 
 
+@pytest.mark.slow
 def test_a_file_without_a_memory_is_smaller_by_its_rows_and_scores_the_same(
     detector, saved, tmp_path
 ):
@@ -161,6 +164,7 @@ def test_the_golden_file_loads_and_scores_as_recorded():
     assert list(loaded.drift(visits().assign(age=70.0)).columns) == expected["drifted"]
 
 
+@pytest.mark.slow
 def test_the_golden_file_can_be_updated():
     loaded = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
     before = loaded.anomaly_score(visits())
@@ -199,6 +203,7 @@ def test_loading_unpickles_nothing(saved, monkeypatch):
     AnomalyDetector.load(saved)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(DENSITIES))
 def test_rows_at_the_ends_of_what_can_be_scored_have_finite_scores(name, tmp_path):
     detector = fitted(density=name)

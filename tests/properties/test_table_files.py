@@ -32,6 +32,7 @@ def tables(draw):
     return pa.table([pa.array(cells, pa.string()) for cells in columns], names=names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet"])
 @given(table=tables(), delimiter=st.sampled_from(",;\t|"), n_bytes=st.sampled_from([64, 8 * 2**20]))
 @example(pa.table({"x": [""]}), ",", 64)
@@ -91,6 +92,7 @@ def test_any_bytes_give_rows_or_an_error_for_the_user(beginning, content):
     assert_rows_or_a_user_error(beginning + content)
 
 
+@pytest.mark.slow
 @example('"\n"\r1')
 @given(st.text(st.sampled_from('ab1,;|\t"\r\n '), max_size=40))
 @settings(max_examples=150)

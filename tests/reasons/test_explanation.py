@@ -63,6 +63,7 @@ def test_an_explanation_is_printed_in_a_line(detector):
     assert printed == f"Explanation({n} rows, {d} columns; top(row) has the reasons of a row)"
 
 
+@pytest.mark.slow
 def test_columns_and_remainder_sum_to_the_score_minus_the_baseline(detector):
     table = odd_rows()
     explanation, score = detector.explain(table), detector.anomaly_score(table)

@@ -66,6 +66,7 @@ def test_rows_are_the_highest_scored_with_their_own_reasons(detector, table):
         assert row.p_value == detector.p_value(ROWS[FEATURES].iloc[[row.row]])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_batches")
 def test_rows_that_say_which_columns_matter_are_drawn_from_those_above(
     detector, table, monkeypatch

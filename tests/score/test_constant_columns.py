@@ -61,6 +61,7 @@ def test_another_number_costs_what_another_text_does(detector, usual):
     np.testing.assert_allclose(numbers, text, rtol=0.15)
 
 
+@pytest.mark.slow
 def test_it_is_bounded_by_the_number_of_rows_in_every_part(detector, usual):
     """In nats the density has log(n + 2) and what normals scatter; in standard units it is less."""
     before = detector.explain(usual).contributions[0]
@@ -110,6 +111,7 @@ def test_a_saved_model_scores_other_values_alike(detector, usual, tmp_path):
     np.testing.assert_array_equal(again.anomaly_score(strange), detector.anomaly_score(strange))
 
 
+@pytest.mark.slow
 def test_one_kind_for_all_columns_leaves_constants_alone():
     fitted = small(columns="gaussian_mixture").fit(rows(), LABELS)
     scores = scores_with(fitted, rows()[10:11], "roots", [0.0, 145.0, 1e12])

@@ -473,6 +473,7 @@ def test_rows_that_every_fold_holds_back_are_no_neighbours():
     assert fitted.model_.calibration.guarantee.startswith("exact")
 
 
+@pytest.mark.slow
 def test_training_rows_are_scored_without_themselves(detector):
     model, plan = detector.model_, detector._plan
     scores = held_out_scores(plan, model.scorer)

@@ -138,6 +138,7 @@ def test_a_small_error_of_a_feature_changes_a_score_little(trees):
     assert change < 1e-4
 
 
+@pytest.mark.slow
 def test_the_same_seed_grows_the_same_trees():
     one, same = planted(), planted()
     other = planted(seed=2)

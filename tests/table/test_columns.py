@@ -481,6 +481,7 @@ def column_fields(draw, name):
     return name, kind, coding, levels, form
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text(), min_size=1, max_size=5, unique=True).flatmap(
         lambda names: st.tuples(*map(column_fields, names))

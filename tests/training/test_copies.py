@@ -38,6 +38,7 @@ def copied(table, k, rng):
 CELLS = st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(CELLS, CELLS, st.sampled_from(["x", "y", None])), min_size=1))
 def test_rows_share_an_id_if_and_only_if_all_their_cells_are_alike(rows):
     table = Table.of(pd.DataFrame(rows, columns=["a", "b", "c"]).astype({"c": object}))
@@ -166,6 +167,7 @@ def test_a_number_that_only_a_held_back_row_has_lies_where_it_lies():
     assert row.targets[0, 0] == 9
 
 
+@pytest.mark.slow
 def test_rows_drawn_as_those_of_a_table_that_repeats_have_not_drifted():
     """A fresh row is mostly like one that trained, and scores lower than any held-back row."""
 

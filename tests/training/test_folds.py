@@ -36,6 +36,7 @@ def roles(fold):
     ]
 
 
+@pytest.mark.slow
 @given(
     n_normals=sizes,
     n_anomalies=st.integers(0, 30),

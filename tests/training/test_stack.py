@@ -149,6 +149,7 @@ def test_a_start_is_judged_as_the_epoch_that_it_was():
     assert warm.curve[0] == pytest.approx(ended.curve[ended.best_epoch - 1], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_member_that_went_on_from_a_start_keeps_its_last_epoch_though_another_was_better():
     settings = replace(QUICK, learning_rate=1e3, patience=2)
     for one in run(warm_members(), settings):
@@ -176,6 +177,7 @@ def test_members_that_leave_early_do_not_disturb_those_that_stay():
         assert len(one.curve) in (one.best_epoch + 1, settings.max_epochs)
 
 
+@pytest.mark.slow
 def test_a_stack_beyond_the_memory_limit_is_trained_in_parts(monkeypatch):
     members = motley_members()[:3]
     together = run(members)
@@ -184,12 +186,14 @@ def test_a_stack_beyond_the_memory_limit_is_trained_in_parts(monkeypatch):
         assert_same(one, other, tolerance=1e-5)
 
 
+@pytest.mark.slow
 def test_the_order_of_members_is_kept():
     members = motley_members()
     for one, other in zip(run(members), run(members[::-1])[::-1], strict=True):
         assert_same(one, other, tolerance=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DENSITIES)
 def test_without_lambda_a_member_trains_as_if_there_were_no_anomalies(name):
     plain = run([member(lam=0, anomalies=[])], name=name)[0]
@@ -328,6 +332,7 @@ def test_tiny_numbers_of_the_caller_are_left_alone():
     assert (torch.tensor([1e-40]) * 1).all()
 
 
+@pytest.mark.slow
 @given(
     normal=st.lists(st.integers(-5, 5), min_size=1, max_size=20),
     anomaly=st.lists(st.integers(-5, 5), min_size=1, max_size=20),

@@ -76,6 +76,7 @@ def test_the_variant_differs_in_validation_anomalies_alone(y, number):
         assert np.array_equal(paper.test, variant.test)
 
 
+@pytest.mark.slow
 @given(tables())
 def test_splits_are_reproducible_and_differ_by_number_and_seed(y):
     def drawn(number, protocol=PAPER):
