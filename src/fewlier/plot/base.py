@@ -1,13 +1,17 @@
 """What all displays share. They use matplotlib's colour cycle, so they fit any style."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+else:  # matplotlib is an extra
+    Axes = Figure = Any
+
+__all__ = ["Axes", "Display"]
 
 
 class Display(ABC):
@@ -19,10 +23,10 @@ class Display(ABC):
         Where `plot` drew it last.
     """
 
-    ax_: "Axes"
-    figure_: "Figure"
+    ax_: Axes
+    figure_: Figure
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
         self.ax_ = self._new_axes() if ax is None else ax
         self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment] # axes have one
@@ -35,10 +39,10 @@ class Display(ABC):
         return None
 
     @abstractmethod
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         """Draw on the axes."""
 
-    def _new_axes(self) -> "Axes":
+    def _new_axes(self) -> Axes:
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:

@@ -1,17 +1,13 @@
 """`LambdaDisplay`: how each lambda did in validation, and the weight it got."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
-from fewlier.plot.base import Display
+from fewlier.detector import AnomalyDetector
+from fewlier.plot.base import Axes, Display
 from fewlier.summary import Summary
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from fewlier.detector import AnomalyDetector
 
 _MARKERS = "osD^vP*X"
 
@@ -32,13 +28,11 @@ class LambdaDisplay(Display):
     summary: Summary
 
     @classmethod
-    def from_detector(
-        cls, detector: "AnomalyDetector", *, ax: "Axes | None" = None
-    ) -> "LambdaDisplay":
+    def from_detector(cls, detector: AnomalyDetector, *, ax: Axes | None = None) -> "LambdaDisplay":
         """Draw the curves of a fitted or loaded detector."""
         return cls(detector.summary_).plot(ax)
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         for number, (lam, weight) in enumerate(self.summary.lambda_weights.items()):
             colour, marker = f"C{number}", _MARKERS[number % len(_MARKERS)]
             label = f"λ {lam:g}: {weight:.2f}" if weight else f"λ {lam:g}: left out"

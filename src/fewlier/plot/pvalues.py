@@ -2,19 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 from scipy import stats
 
 from fewlier.arrays import Floats
-from fewlier.plot.base import Display
+from fewlier.detector import AnomalyDetector
+from fewlier.plot.base import Axes, Display
 from fewlier.table.labels import NORMAL, read_labels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from fewlier.detector import AnomalyDetector
 
 LEVELS = (0.01, 0.05, 0.1, 0.2)
 """p-values to test: decisions about rows depend on the small ones."""
@@ -64,7 +60,7 @@ class PValueDisplay(Display):
 
     @classmethod
     def from_detector(
-        cls, detector: "AnomalyDetector", X: object, y: object = None, *, ax: "Axes | None" = None
+        cls, detector: AnomalyDetector, X: object, y: object = None, *, ax: Axes | None = None
     ) -> "PValueDisplay":
         """Draw the p-values of rows labelled normal, or of all rows without labels."""
         p_values, what = detector.p_value(X), "all rows"
@@ -103,7 +99,7 @@ class PValueDisplay(Display):
         """The strongest evidence against the p-values."""
         return min(self.checks_, key=lambda check: (check.p_value_of_model, check.p_value))
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         ranks = np.unique(np.linspace(1, self.n_held_back, _N_POINTS).round())
         low, high = self._interval(ranks)
         grid, low, high = (

@@ -1,20 +1,16 @@
 """`CurveDisplay`: ROC and precision-recall curves with their uncertainty."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier.arrays import Codes, Floats
+from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError
-from fewlier.plot.base import Display
+from fewlier.plot.base import Axes, Display
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, read_labels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from fewlier.detector import AnomalyDetector
 
 CurveKind = Literal["roc", "precision_recall"]
 
@@ -128,12 +124,12 @@ class CurveDisplay(Display):
     @classmethod
     def from_detector(
         cls,
-        detector: "AnomalyDetector",
+        detector: AnomalyDetector,
         X: object,
         y: object,
         *,
         kind: CurveKind = "roc",
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
     ) -> "CurveDisplay":
         """Score labelled rows and draw; unlabelled rows are left out."""
         scores, threshold = detector.anomaly_score(X), detector.threshold_
@@ -152,7 +148,7 @@ class CurveDisplay(Display):
         n_above = alarms.sum() + hits.sum()
         return (float(hits.mean()), float(hits.sum() / n_above)) if n_above else None
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         is_roc, (low, high) = self.kind == "roc", self.area_interval
         look: Any = {"color": "C0", "alpha": 0.2, "linewidth": 0, "label": "95 % band"}
         ax.fill_between(self.grid, self.lower, self.upper, **look)

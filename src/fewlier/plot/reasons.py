@@ -2,19 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
 from fewlier.arrays import Bools, Floats
-from fewlier.plot.base import Display
+from fewlier.detector import AnomalyDetector
+from fewlier.plot.base import Axes, Display
+from fewlier.reasons.explanation import Explanation
 from fewlier.shown import shown
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from fewlier.detector import AnomalyDetector
-    from fewlier.reasons.explanation import Explanation
 
 # A new figure is wide enough for the longest label and tall enough for every line of text.
 _WIDTH, _LINE, _FRAME = 8.0, 0.22, 1.2  # inches
@@ -49,12 +45,12 @@ class ReasonDisplay(Display):
     @classmethod
     def from_detector(
         cls,
-        detector: "AnomalyDetector",
+        detector: AnomalyDetector,
         X: object,
         *,
         row: int | None = None,
         n_columns: int = 12,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
     ) -> "ReasonDisplay":
         """Explain one row, or the average row above the threshold, and draw."""
         explanation = detector.explain(X)
@@ -72,7 +68,7 @@ class ReasonDisplay(Display):
 
     @classmethod
     def from_mean(
-        cls, explanation: "Explanation", is_above: Bools, n_columns: int = 12
+        cls, explanation: Explanation, is_above: Bools, n_columns: int = 12
     ) -> "ReasonDisplay":
         """Average over the rows above the threshold, or over all rows if none is above it."""
         rows, what = explanation.contributions[is_above], "rows above the threshold"
@@ -92,7 +88,7 @@ class ReasonDisplay(Display):
         n_lines = 1.5 * len(self.names) + sum(map(bool, self.expectations))
         return _WIDTH, _FRAME + _LINE * n_lines
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         labels = [_shorten(name, _MAX_NAME) for name in self.names]
         for j, expected in enumerate(self.expectations):
             labels[j] += f"\nexpected {_shorten(expected, _MAX_EXPECTATION)}" if expected else ""

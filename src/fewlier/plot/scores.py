@@ -2,18 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from fewlier.arrays import Codes, Floats, Ints
-from fewlier.plot.base import Display
+from fewlier.detector import AnomalyDetector
+from fewlier.plot.base import Axes, Display
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, read_labels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from fewlier.detector import AnomalyDetector
 
 N_BINS = 48
 # A few extreme rows must not squeeze all others into one bar.
@@ -58,7 +54,7 @@ class ScoreDisplay(Display):
 
     @classmethod
     def from_detector(
-        cls, detector: "AnomalyDetector", X: object, y: object = None, *, ax: "Axes | None" = None
+        cls, detector: AnomalyDetector, X: object, y: object = None, *, ax: Axes | None = None
     ) -> "ScoreDisplay":
         """Score rows and draw; with labels, each group has its own histogram."""
         scores = detector.anomaly_score(X)
@@ -87,7 +83,7 @@ class ScoreDisplay(Display):
             if len(scores)
         }
 
-    def _draw(self, ax: "Axes") -> None:
+    def _draw(self, ax: Axes) -> None:
         styles = {name: (colour, hatch) for name, colour, hatch in _GROUPS.values()}
         for name, counts in self.counts_.items():
             colour, hatch = styles.get(name, ("C0", None))
