@@ -1,9 +1,11 @@
 """What the documents show must run, and say what the commands say."""
 
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
+import test_layers
 from typer.main import get_command
 
 from fewlier.cli.app import app
@@ -75,3 +77,44 @@ def test_modules_named_in_documents_exist(path):
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_no_document_has_a_placeholder(path):
     assert not re.search(r"^[A-Z]+(_[A-Z]+)*$", path.read_text("utf-8"), flags=re.MULTILINE)
+
+
+def in_code(name):
+    """Return what a dotted name stands for, None if nothing; of a field of a class, its type."""
+    owner, _, last = name.rpartition(".")
+    try:
+        found = pkgutil.resolve_name(f"fewlier.{owner}")
+    except (ImportError, AttributeError):
+        return None
+    return getattr(found, last, getattr(found, "__annotations__", {}).get(last))
+
+
+def test_the_glossary_names_what_the_code_has():
+    text = (ROOT / "docs" / "GLOSSARY.md").read_text("utf-8")
+    words = re.findall(r"^- \*\*(.+?)\*\*(?: \(`([\w.]+)`\))?: [a-z]", text, flags=re.MULTILINE)
+    assert len(words) == text.count("\n- **") > 40
+    for word, name in words:
+        assert not name or in_code(name) is not None, f"{word}: give its name in code"
+
+
+ARCHITECTURE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+
+
+def test_the_picture_of_the_floors_is_the_one_that_is_checked():
+    (picture,) = blocks(ARCHITECTURE, "")
+    drawn = [set(line.split("   ")[0].strip().split(" | ")) for line in picture.splitlines()]
+    assert drawn == test_layers.FLOORS[::-1], "draw FLOORS in docs/ARCHITECTURE.md, the top first"
+
+
+def test_files_named_in_the_architecture_exist():
+    named = re.findall(r"`([a-z_/]+(?:\.py|/))`", ARCHITECTURE)
+    assert len(named) > 30
+    for name in named:
+        assert (test_layers.ROOT / name).exists() or (ROOT / name).exists(), name
+
+
+def test_walks_take_ten_lines_or_fewer():
+    walks = ARCHITECTURE.split("## Five walks")[1].split("\n## ")[0].split("\n**")[1:]
+    assert len(walks) == 5
+    for walk in walks:
+        assert 3 <= len(re.findall(r"^\d\. ", walk, flags=re.MULTILINE)) <= 10
