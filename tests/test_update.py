@@ -228,7 +228,7 @@ def test_without_a_memory_an_update_says_what_to_do(is_loaded, tmp_path):
         detector.save(tmp_path / "m.fewlier")
         detector = AnomalyDetector.load(tmp_path / "m.fewlier")
     scores = detector.anomaly_score(FRESH)
-    with pytest.raises(UserError, match=r"this model keeps none. Fit again with keep_rows=True"):
+    with pytest.raises(UserError, match=r"kept no training rows. Fit again with keep_rows=True"):
         detector.update(*more())
     np.testing.assert_array_equal(detector.anomaly_score(FRESH), scores)
 

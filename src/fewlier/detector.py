@@ -17,14 +17,7 @@ from fewlier.decision.drift import Drift
 from fewlier.density import read_density
 from fewlier.density.base import DensitySettings
 from fewlier.density.made import Made
-from fewlier.errors import (
-    LeftOutWarning,
-    ParameterError,
-    UserError,
-    declaration,
-    raise_all,
-    warn,
-)
+from fewlier.errors import ParameterError, UserError
 from fewlier.fit import fit_plans
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.progress import Progress, silent
@@ -32,35 +25,17 @@ from fewlier.reasons.explanation import Explanation, explain
 from fewlier.room import within_memory
 from fewlier.score.held_out import held_out_scores
 from fewlier.score.model import FittedModel
-from fewlier.settings import (
-    ignored_columns,
-    read_recipe,
-    read_schema,
-    read_seed,
-)
-from fewlier.shown import list_some
+from fewlier.settings import ignored_columns, read_recipe, read_schema, read_seed
 from fewlier.summary import Summary, summarise
 from fewlier.table import Schema, Table
-from fewlier.table.declarations import IGNORE
-from fewlier.table.frame import has_names, row_labels, unread_note
-from fewlier.table.inference import IGNORED
+from fewlier.table.frame import has_names, row_labels
 from fewlier.table.labels import ANOMALY, Labels
+from fewlier.table.matching import match_noting_unread, match_rows, warn_of_left_out
 from fewlier.training.history import MemberHistory
 from fewlier.training.kept_rows import KeptRows
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
 from fewlier.training.unlabelled import Unlabelled
 from fewlier.update import update_model
-
-_NO_ROWS = (
-    "decision_scores_ and labels_ need the training rows; a loaded model does not keep them. Call "
-    "anomaly_score or predict on the rows."
-)
-
-
-def _summary_now(detector: "AnomalyDetector") -> Summary:
-    """Return what the fit did, with the threshold as it is now; ``print(detector.summary_)``."""
-    summary: Summary = detector._summary
-    return replace(summary, decision=detector._model().calibration.at)
 
 
 @final
@@ -227,14 +202,35 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         progress : callable
             Called at the start and after each epoch with the share of the epochs that is done.
         """
-        _fit(self, X, y, validation, progress)
+        started = time.perf_counter()
+        parameters = self.get_params(deep=False)
+        recipe, seed = read_recipe(parameters), read_seed(self.random_state)
+        problems: dict[str, UserError] = {}
+        table = Table.of(X, ignore=ignored_columns(self.columns), problems=problems)
+        labels = Labels.of(y, table.n_rows)
+        schema = read_schema(parameters, table, labels.codes != ANOMALY, problems)
+        warn_of_left_out(schema)
+        training = match_noting_unread(table, schema), labels.codes
+        if validation is None:
+            plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
+        else:
+            held = _read_validation(validation, schema)
+            plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
+        with within_memory():
+            ((self.model_, history),) = fit_plans([plan], recipe, progress)
+        self._plan = plan
+        self._kept_rows = KeptRows.draw(plan) if self.keep_rows else None
+        self._remember_columns(table.names, has_names(X))
+        self.set_threshold(false_alarm_rate=self.false_alarm_rate)
+        seconds = time.perf_counter() - started
+        self._summary = summarise(self.model_, history, labels, seconds, plan.notes)
         return self
 
     def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
         """Learn from more labelled rows, without the table that the detector was fitted to.
 
         Training goes on from the fitted weights, on these rows and on those that the model
-        remembers, for a few epochs. The threshold is placed anew by `false_alarm_rate`.
+        remembers, for a few epochs. `false_alarm_rate` sets the threshold again.
 
         Parameters
         ----------
@@ -244,7 +240,31 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         progress : callable
             Called at the start and after each epoch with the share of the epochs that is done.
         """
-        _update(self, X, y, progress)
+        started = time.perf_counter()
+        model, kept, before = self._model(), self._kept_rows, self.summary_
+        if kept is None:
+            raise ParameterError(
+                "This model cannot be updated: it was fitted with keep_rows=False and kept no "
+                "training rows. Fit again with keep_rows=True."
+            )
+        recipe, seed = read_recipe(self.get_params(deep=False)), read_seed(self.random_state)
+        table = self._table(X)
+        labels = Labels.of(y, table.n_rows)
+        news = kept.news(model.encoder.encode(table), labels.codes)
+        guarantee = model.calibration.guarantee
+        plan = kept.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
+        with within_memory():
+            self.model_, history = update_model(model, plan, recipe, progress)
+        self._kept_rows = KeptRows.draw(plan)
+        if hasattr(self, "_plan"):
+            self._plan = self._plan.after(plan)
+        self.set_threshold(false_alarm_rate=self.false_alarm_rate)
+        seconds, notes = time.perf_counter() - started, plan.notes
+        by_rate = model.calibration.at_false_alarm_rate(self.false_alarm_rate)
+        if model.calibration.threshold != by_rate.threshold:
+            notes += (f"The threshold had been moved ({before.rule}); move it again.",)
+        summary = summarise(self.model_, history, labels.take(news.is_news), seconds, notes)
+        self._summary = summary.after(before, news.replaced)
         return self
 
     def anomaly_score(self, X: object) -> Floats:
@@ -265,8 +285,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         held-back normals.
         """
         score = self.anomaly_score(X)
-        threshold = self.threshold_ if fdr is None else _of_batch(self.model_, score, fdr)
-        return (score > threshold).astype(np.int64)
+        calibration = self._model().calibration
+        if fdr is not None:
+            calibration = calibration.at_discovery_rate(fdr, calibration.counts(score))
+            calibration.warn_if_too_few("false-discovery rate", fdr, "no row can be flagged")
+        return (score > calibration.threshold).astype(np.int64)
 
     def predict_proba(self, X: object) -> Floats:
         """Return the probability of each row being normal and being an anomaly, shape (n, 2).
@@ -333,12 +356,42 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             of labelled anomalies among the training rows.
         """
         costs = cost_miss, cost_alarm
-        if costs == (None, None):
-            calibration = _moved(self._model().calibration, false_alarm_rate, contamination)
-        else:
-            calibration = _by_cost(self, false_alarm_rate, contamination, costs)
-        _recalibrate(self, calibration)
+        calibration = self._model().calibration
+        if costs != (None, None):
+            calibration = self._at_costs(false_alarm_rate, contamination, costs)
+        elif (false_alarm_rate is None) == (contamination is None):
+            raise ParameterError(
+                "The threshold must be set by either 'false_alarm_rate' or 'contamination', or by "
+                f"costs; got {false_alarm_rate!r} and {contamination!r}. Give exactly one."
+            )
+        elif contamination is not None:
+            calibration = calibration.at_contamination(contamination)
+        elif false_alarm_rate is not None:
+            outcome = f"the threshold stands for {calibration.smallest_rate:.2g}"
+            calibration = calibration.at_false_alarm_rate(false_alarm_rate)
+            calibration.warn_if_too_few("false-alarm rate", false_alarm_rate, outcome)
+        self.model_ = self._model().with_calibration(calibration)
         return self
+
+    def _at_costs(
+        self,
+        false_alarm_rate: float | None,
+        contamination: float | None,
+        costs: tuple[float | None, float | None],
+    ) -> Calibration:
+        miss, alarm = costs
+        if miss is None or alarm is None or false_alarm_rate is not None:
+            absent = "'cost_miss'" if miss is None else "'cost_alarm'"
+            is_whole = miss is not None and alarm is not None
+            found = "got all three. Leave one rule out." if is_whole else f"{absent} is not given."
+            raise ParameterError(
+                "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
+                f"'false_alarm_rate'; {found}"
+            )
+        rows = self.summary_
+        share = rows.n_anomaly / (rows.n_anomaly + rows.n_normal + rows.n_unlabelled)
+        share = share if contamination is None else contamination
+        return self._model().calibration.at_costs(miss, alarm, share)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
@@ -360,11 +413,16 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         saved = load(path, cls().get_params(deep=False))
         detector = cls(**saved.parameters)
         detector.model_, detector._kept_rows = saved.model, saved.kept_rows
-        _remember_columns(detector, saved.model.encoder.schema.given, saved.has_column_names)
+        detector._remember_columns(saved.model.encoder.schema.given, saved.has_column_names)
         detector._summary = saved.summary
         return detector
 
-    summary_ = property(_summary_now)
+    @property
+    def summary_(self) -> Summary:
+        """What the fit did, with the threshold as it is now; ``print(detector.summary_)``."""
+        check_is_fitted(self, "model_")
+        summary: Summary = self._summary
+        return replace(summary, decision=self._model().calibration.at)
 
     @property
     def threshold_(self) -> float:
@@ -374,7 +432,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     @property
     def history_(self) -> tuple[MemberHistory, ...]:
         """Learning curve, best epoch, validation criterion and weight of every member."""
-        return _summary_now(self).history
+        return self.summary_.history
 
     @property
     def score_unit_(self) -> str:
@@ -388,7 +446,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         By members that trained neither on it nor on a copy, in the fit or later, if there are any;
         not its own neighbour, nor are its copies; by other trees. Computed when asked for.
         """
-        return _decision_scores(self, self._model())
+        model = self._model()
+        if not hasattr(self, "_plan"):
+            raise AttributeError(
+                "decision_scores_ and labels_ need the training rows; a loaded model does not keep "
+                "them. Call anomaly_score or predict on the rows."
+            )
+        return held_out_scores(self._plan, model.scorer)
 
     @property
     def labels_(self) -> Ints:
@@ -402,28 +466,29 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: object) -> Table:
         """Read rows to score into the form of the training table, by position without names."""
-        return _matched(X, self._model(), hasattr(self, "feature_names_in_"))
+        was_named = hasattr(self, "feature_names_in_")
+        return match_rows(X, self._model().encoder.schema, was_named=was_named)
+
+    def _remember_columns(self, names: tuple[str, ...], has_names: bool) -> None:
+        """Set what scikit-learn asks of a fitted classifier; names only if the user gave some."""
+        self.classes_ = np.array([0, 1])
+        self.n_features_in_ = len(names)
+        if has_names:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the detector to scikit-learn."""
-        return _described(super().__sklearn_tags__())
-
-
-def _decision_scores(detector: AnomalyDetector, model: FittedModel) -> Floats:
-    if not hasattr(detector, "_plan"):
-        raise AttributeError(_NO_ROWS)
-    return held_out_scores(detector._plan, model.scorer)
-
-
-def _described(tags: Tags) -> Tags:
-    tags.classifier_tags.multi_class = False
-    # The threshold keeps a false-alarm rate; on balanced classes that costs accuracy.
-    tags.classifier_tags.poor_score = True
-    tags.target_tags.required = False
-    tags.input_tags.allow_nan = True
-    tags.input_tags.categorical = True
-    tags.input_tags.string = True
-    return tags
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # The threshold keeps a false-alarm rate; on balanced classes that costs accuracy.
+        tags.classifier_tags.poor_score = True
+        tags.target_tags.required = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
 
 
 def _read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:
@@ -431,176 +496,3 @@ def _read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:
         raise ParameterError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
     table = schema.match(Table.of(pair[0], ignore={left.name for left in schema.left_out}))
     return table, Labels.of(pair[1], table.n_rows).codes
-
-
-def _remember_columns(detector: AnomalyDetector, names: tuple[str, ...], has_names: bool) -> None:
-    """Set what scikit-learn asks of a fitted classifier; names only where the user gave some."""
-    detector.classes_ = np.array([0, 1])
-    detector.n_features_in_ = len(names)
-    if has_names:
-        detector.feature_names_in_ = np.array(names, dtype=object)
-    elif hasattr(detector, "feature_names_in_"):
-        del detector.feature_names_in_
-
-
-def _by_position(table: Table, schema: Schema) -> Table:
-    """Give the columns of a table the names of training; those left out then may be absent."""
-    for names in (schema.given, schema.sources):
-        if len(table.names) == len(names):
-            return table.renamed(names)
-    raise UserError(
-        f"X has {len(table.names)} features, but AnomalyDetector is expecting {len(schema.given)} "
-        f"features as input. Give the columns of training: {', '.join(schema.given[:5])}, ..."
-    )
-
-
-def _matched(X: object, model: FittedModel, was_named: bool) -> Table:
-    is_named, schema = has_names(X), model.encoder.schema
-    problems: dict[str, UserError] = {}
-    table = Table.of(X, problems=problems)
-    if not is_named or not was_named:
-        if is_named != was_named:
-            _warn_of_names(is_named)
-        names, table = table.names, _by_position(table, schema)
-        renamed = dict(zip(names, table.names, strict=True))
-        problems = {renamed[name]: problem for name, problem in problems.items()}
-    left_out = {left.name for left in schema.left_out}
-    raise_all([problem for name, problem in problems.items() if name not in left_out])
-    matched = schema.match(table)
-    if matched.unread:
-        warn(unread_note(matched.unread))
-    return matched
-
-
-def _recalibrate(detector: AnomalyDetector, calibration: Calibration) -> None:
-    detector.model_ = detector._model().with_calibration(calibration)
-
-
-def _fit(
-    detector: AnomalyDetector,
-    X: object,
-    y: object,
-    validation: tuple[object, object] | None,
-    progress: Progress,
-) -> None:
-    started = time.perf_counter()
-    parameters = detector.get_params(deep=False)
-    recipe = read_recipe(parameters)
-    seed = read_seed(detector.random_state)
-    problems: dict[str, UserError] = {}
-    table = Table.of(X, ignore=ignored_columns(detector.columns), problems=problems)
-    labels = Labels.of(y, table.n_rows)
-    schema = read_schema(parameters, table, labels.codes != ANOMALY, problems)
-    _warn_of_left_out(schema)
-    training = schema.match(table), labels.codes
-    if training[0].unread:
-        warn(unread_note(training[0].unread))
-    if validation is None:
-        plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
-    else:
-        held = _read_validation(validation, schema)
-        plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
-    with within_memory():
-        ((detector.model_, history),) = fit_plans([plan], recipe, progress)
-    detector._plan = plan
-    detector._kept_rows = KeptRows.draw(plan) if detector.keep_rows else None
-    _remember_columns(detector, table.names, has_names(X))
-    detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
-    seconds = time.perf_counter() - started
-    detector._summary = summarise(detector.model_, history, labels, seconds, plan.notes)
-
-
-def _update(detector: AnomalyDetector, X: object, y: object, progress: Progress) -> None:
-    started = time.perf_counter()
-    model, kept, before = detector._model(), detector._kept_rows, detector.summary_
-    if kept is None:
-        raise ParameterError(
-            "An update must have rows of the fit beside the new ones; this model keeps none. "
-            "Fit again with keep_rows=True."
-        )
-    recipe = read_recipe(detector.get_params(deep=False))
-    table = detector._table(X)
-    labels = Labels.of(y, table.n_rows)
-    seed = read_seed(detector.random_state)
-    news = kept.news(model.encoder.encode(table), labels.codes)
-    guarantee = model.calibration.guarantee
-    plan = kept.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
-    with within_memory():
-        detector.model_, history = update_model(model, plan, recipe, progress)
-    detector._kept_rows = KeptRows.draw(plan)
-    if hasattr(detector, "_plan"):
-        detector._plan = detector._plan.after(plan)
-    detector.set_threshold(false_alarm_rate=detector.false_alarm_rate)
-    seconds = time.perf_counter() - started
-    by_rate = model.calibration.at_false_alarm_rate(detector.false_alarm_rate)
-    notes = plan.notes
-    if model.calibration.threshold != by_rate.threshold:
-        notes += (f"The threshold had been moved ({before.rule}); move it again.",)
-    facts = detector.model_, history, labels.take(news.is_news), seconds, notes
-    detector._summary = summarise(*facts).after(before, news.replaced)
-
-
-def _warn_of_left_out(schema: Schema) -> None:
-    """Name the columns that were left out without the user saying so."""
-    left = {name: f"{name!r} ({why})" for name, _, why in schema.left_out if why != IGNORED}
-    if left:
-        first = next(iter(left))
-        message = (
-            f"Left out: {list_some(left.values())}. Keep a column with "
-            f"{declaration(first, 'category')}, or leave it out without this note with "
-            f"{declaration(first, IGNORE)}."
-        )
-        warn(message, LeftOutWarning)
-
-
-def _warn_of_names(is_named: bool) -> None:
-    state, was = ("has", "without") if is_named else ("does not have valid", "with")
-    message = f"X {state} feature names, but AnomalyDetector was fitted {was} feature names"
-    warn(message)
-
-
-def _of_batch(model: FittedModel, scores: Floats, fdr: float) -> float:
-    """Return the threshold that keeps a false-discovery rate among these scores."""
-    calibration = model.calibration
-    moved = calibration.at_discovery_rate(fdr, calibration.counts(scores))
-    calibration.warn_if_too_few("false-discovery rate", fdr, "no row can be flagged")
-    return moved.threshold
-
-
-def _by_cost(
-    detector: AnomalyDetector,
-    false_alarm_rate: float | None,
-    contamination: float | None,
-    costs: tuple[float | None, float | None],
-) -> Calibration:
-    miss, alarm = costs
-    if miss is None or alarm is None or false_alarm_rate is not None:
-        absent = "'cost_miss'" if miss is None else "'cost_alarm'"
-        is_whole = miss is not None and alarm is not None
-        found = "got all three. Leave one rule out." if is_whole else f"{absent} is not given."
-        raise ParameterError(
-            "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
-            f"'false_alarm_rate'; {found}"
-        )
-    share = contamination
-    if share is None:
-        rows = detector.summary_
-        share = rows.n_anomaly / (rows.n_anomaly + rows.n_normal + rows.n_unlabelled)
-    return detector._model().calibration.at_costs(miss, alarm, share)
-
-
-def _moved(
-    calibration: Calibration, false_alarm_rate: float | None, contamination: float | None
-) -> Calibration:
-    """Move a threshold by the one rule that is given."""
-    if false_alarm_rate is not None and contamination is None:
-        moved = calibration.at_false_alarm_rate(false_alarm_rate)
-        outcome = f"the threshold stands for {calibration.smallest_rate:.2g}"
-        calibration.warn_if_too_few("false-alarm rate", false_alarm_rate, outcome)
-        return moved
-    if contamination is not None and false_alarm_rate is None:
-        return calibration.at_contamination(contamination)
-    raise ParameterError(
-        "The threshold must be set by either 'false_alarm_rate' or 'contamination', or by costs; "
-        f"got {false_alarm_rate!r} and {contamination!r}. Give exactly one."
-    )

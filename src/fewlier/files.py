@@ -1,18 +1,17 @@
 """A detector on data files: fit, update, score, explain, evaluate; rows are scored in batches."""
 
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import reduce
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 
 from fewlier.arrays import Floats, Ints
-from fewlier.decision.calibration import Calibration
+from fewlier.batches import ADDED, ScoredBatch, Tally, explain_later
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.decision.threshold import check_share
@@ -30,10 +29,6 @@ from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
 from fewlier.table.writing import Write, put_by
-
-ADDED = ("anomaly_score", "is_anomaly", "p_value", "reason")
-"""Columns that scoring adds."""
-N_REASONS = 3
 
 
 def read_training_rows(
@@ -176,12 +171,14 @@ def score_file(
     explained = tally.count(explain_batches(model, file, progress))
     with ExitStack() as stack:
         if fdr is None:
-            scored = (_Scored(batch, why.table, why.score, why.take) for batch, why in explained)
+            scored = (
+                ScoredBatch(batch, why.table, why.score, why.take) for batch, why in explained
+            )
         else:
             check_share("fdr", fdr)
             pairs = ((batch, why.score) for batch, why in explained)
             again = stack.enter_context(put_by(pairs))
-            scored = (_explained_later(model, batch, scores) for batch, scores in again)
+            scored = (explain_later(model, batch, scores) for batch, scores in again)
             threshold = tally.threshold(fdr)
         for one in scored:
             write(one.add_scores(model, threshold, typed=typed))
@@ -197,81 +194,6 @@ def score_file(
         dict(tally.unread),
         tally.drift,
     )
-
-
-class _Scored(NamedTuple):
-    """Rows of a file with their scores, and a function that explains some of them."""
-
-    batch: Batch
-    table: Table
-    scores: Floats
-    explain: Callable[[Ints], Explanation]
-
-    def add_scores(self, model: FittedModel, threshold: float, *, typed: bool) -> pa.Table:
-        """Return the rows with the columns that `ADDED` names."""
-        is_anomaly = self.scores > threshold
-        reasons: list[str | None] = [None] * len(self.scores)
-        flagged = np.flatnonzero(is_anomaly)
-        for row, why in zip(flagged, self.explain(flagged).reasons(N_REASONS), strict=True):
-            reasons[row] = "; ".join(map(str, why))
-        p_values = model.calibration.p_value(self.scores)
-        rows = self.batch.typed(self.table, model.encoder.schema) if typed else self.batch.rows
-        columns = (self.scores, is_anomaly, p_values, pa.array(reasons, pa.string()))
-        for name, values in zip(ADDED, columns, strict=True):
-            rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
-        return rows
-
-
-def _explained_later(model: FittedModel, batch: Batch, scores: Floats) -> _Scored:
-    """Return scored rows of which only those that turn out to be flagged are explained."""
-    table = batch.table(model.encoder.schema)
-    return _Scored(batch, table, scores, lambda rows: explain(model, table.take(rows)))
-
-
-@final
-class Tally:
-    """What is counted over all rows of a file while they are scored."""
-
-    def __init__(self, model: FittedModel) -> None:
-        self._model, self._names = model, model.encoder.schema.names
-        self._calibration: Calibration = model.calibration
-        self._cells = [np.zeros_like(part) for part in model.reference.counts]
-        self._ranks = self._calibration.counts(np.empty(0))
-        self._n_impossible = np.zeros(len(self._names), dtype=np.int64)
-        self.unread: Counter[str] = Counter()  # cells that could not be read, by column
-
-    def count(
-        self, explained: Iterator[tuple[Batch, Explanation]]
-    ) -> Iterator[tuple[Batch, Explanation]]:
-        """Count rows and pass them on."""
-        for batch, why in explained:
-            self._ranks += self._calibration.counts(why.score)
-            self._n_impossible += why.encoded.impossible.sum(0)
-            self.unread.update({name: cells.n for name, cells in why.table.unread.items()})
-            counts = self._model.reference.count(why.encoded)
-            for total, new in zip(self._cells, counts, strict=True):
-                total += new
-            yield batch, why
-
-    @property
-    def n_rows(self) -> int:
-        """Rows seen."""
-        return int(self._ranks.sum())
-
-    @property
-    def n_impossible(self) -> dict[str, int]:
-        """Cells whose value their column cannot have, by column."""
-        return {name: int(n) for name, n in zip(self._names, self._n_impossible, strict=True) if n}
-
-    @property
-    def drift(self) -> Drift:
-        """How the rows seen differ from the training normals."""
-        return self._model.drift(self._ranks, self._cells)
-
-    def threshold(self, fdr: float) -> float:
-        """Return the threshold that keeps a false-discovery rate among the rows seen."""
-        self._calibration.warn_if_too_few("false-discovery rate", fdr, "no row can be flagged")
-        return self._calibration.at_discovery_rate(fdr, self._ranks).threshold
 
 
 def _check_free(file: TableFile) -> None:

@@ -278,7 +278,7 @@ def test_update_refuses_a_model_that_keeps_no_rows(output, refused, tmp_path):
     (tmp_path / "new.csv").write_bytes(csv(ROWS))
     small(keep_rows=False, max_epochs=1).fit(ROWS[FEATURES]).save(tmp_path / "light.fewlier")
     found = refused("update", "light.fewlier", "new.csv", "--label", "fraud", *output)
-    assert "this model keeps none. Fit again with --keep-rows" in found
+    assert "kept no training rows. Fit again with --keep-rows" in found
 
 
 def test_evaluate_needs_labels_of_both_kinds(model, refused, tmp_path):

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from fewlier.arrays import Bools, Floats
+from fewlier.batches import N_REASONS, Tally
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import KindEvaluation, evaluate_kinds
 from fewlier.detector import AnomalyDetector
-from fewlier.files import N_REASONS, FileLabels, Tally, explain_batches
+from fewlier.files import FileLabels, explain_batches
 from fewlier.progress import Progress
 from fewlier.reasons.explanation import Explanation
 from fewlier.reasons.reason import Reason

@@ -12,6 +12,7 @@ distances.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -111,7 +112,8 @@ def run(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     scores |= {f"its {name}": part.sum(axis=1).to_numpy() for name, part in parts.items()}
     scores["without labels"] = AnomalyDetector(random_state=seed).fit(train).anomaly_score(test)
     columns = pd.DataFrame({name: part[kind == 2].mean() for name, part in parts.items()})
-    columns["weight"] = detector.model_.parts["neighbours"].normals.space.weight.numpy()
+    neighbours: Any = detector.model_.parts["neighbours"]
+    columns["weight"] = neighbours.normals.space.weight.numpy()
     return aucs(scores | peers(train, test), kind), columns
 
 
