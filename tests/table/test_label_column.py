@@ -66,7 +66,7 @@ def test_an_empty_column_leaves_all_rows_unlabelled_and_says_so(column):
     assert labels.notes == ("Label column 'y' is empty: all 4 rows are unlabelled.",)
 
 
-@pytest.mark.parametrize("spelling", MISSING)
+@pytest.mark.parametrize("spelling", sorted(MISSING))
 def test_a_missing_label_has_the_spellings_of_a_missing_cell(spelling):
     assert codes([spelling, "1"]) == [UNLABELLED, ANOMALY]
     assert codes([spelling, "bad"], ["bad"]) == [UNLABELLED, ANOMALY]
