@@ -41,6 +41,15 @@ def test_whatever_the_readme_shows_of_commands_is_what_they_print():
     assert commands == {"demo", "fit", "score", "explain", "evaluate"}
 
 
+@pytest.mark.slow
+def test_the_example_for_python_runs(capsys):
+    guide = (ROOT / "docs" / "GUIDE.md").read_text("utf-8")
+    (code,) = blocks(guide.split("## In Python")[1], "python")
+    exec(code, {})
+    *_, best = capsys.readouterr().out.splitlines()
+    assert best.startswith("{'density': ")
+
+
 def test_every_command_has_a_section_in_the_guide():
     guide = (ROOT / "docs" / "GUIDE.md").read_text("utf-8")
     sections = re.findall(r"^### `fewlier (\w+)`$", guide, flags=re.MULTILINE)
