@@ -126,7 +126,7 @@ def test_rows_are_counted_over_batches(name, model, refused, monkeypatch, tmp_pa
 def test_columns_that_scoring_adds_must_be_free(column, model, refused, tmp_path):
     (tmp_path / "new.csv").write_bytes(csv(ROWS.assign(**{column: 1})))
     found = refused("score", "new.csv", "-m", model, "-o", "out.csv")
-    assert f"new.csv: columns that scoring adds must not be there yet; got '{column}'." in found
+    assert f"new.csv: the table already has columns that scoring adds: '{column}'." in found
     assert "rename" in found
 
 

@@ -313,11 +313,11 @@ def test_training_learns_when_cells_are_missing():
 
 
 def test_every_epoch_is_reported():
-    calls = []
+    shares = []
     members = [member(), member(normals=30)]  # of four steps and of one: two stacks
-    train(*density_and_rows(), members, QUICK, lambda done, total: calls.append((done, total)))
+    train(*density_and_rows(), members, QUICK, shares.append)
     total = 2 * QUICK.max_epochs
-    assert calls == [(done, total) for done in range(total + 1)]  # from 0: training begins
+    assert shares == [done / total for done in range(total + 1)]  # from 0: training begins
 
 
 def test_the_random_numbers_of_the_caller_are_left_alone():

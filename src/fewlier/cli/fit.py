@@ -63,9 +63,9 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     density_option: Annotated[
         list[str] | None,
         option(
-            "Setting of the density: hidden=128 or hidden=64,64; made also has n_orderings and "
-            "n_components, vae latent, n_samples and n_components, flow kind (maf or nsf) and "
-            "n_transforms, autoencoder latent. Repeatable.",
+            "Setting of the density, repeatable: hidden=64,64; made: n_orderings, n_components; "
+            "vae: latent, n_samples, n_components; flow: kind (maf, nsf), n_transforms; "
+            "autoencoder: latent.",
             "NAME=VALUE",
             panel=METHOD,
         ),
