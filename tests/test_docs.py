@@ -127,3 +127,5 @@ def test_walks_take_ten_lines_or_fewer():
     assert len(walks) == 5
     for walk in walks:
         assert 3 <= len(re.findall(r"^\d\. ", walk, flags=re.MULTILINE)) <= 10
+        for name in re.findall(r"`([a-z_]+\.(?!py`)[\w.]+)`", walk):
+            assert in_code(name) is not None, f"{name} is not in the code"
