@@ -360,21 +360,19 @@ def test_a_small_table_whose_rows_are_all_anomalies_now_must_be_fitted_again():
 def test_every_lambda_starts_from_the_nearest_member_of_its_own_fold(lambdas, fraud, monkeypatch):
     detector = AnomalyDetector.load(fraud)
     old = detector.model_.ensemble.members
-    given, fit_members = [], update.fit_members
+    given, train_plans = [], update.train_plans
 
-    def watched(plans, density, members, *rest):
+    def watched(plans, templates, members, *rest):
         given.extend(members[0])
-        return fit_members(plans, density, members, *rest)
+        return train_plans(plans, templates, members, *rest)
 
-    monkeypatch.setattr(update, "fit_members", watched)
+    monkeypatch.setattr(update, "train_plans", watched)
     detector.set_params(lambdas=lambdas).update(*more())
-    assert sorted((fold, one.lam) for fold, one in given) == [
-        (f, x) for f in (0, 1) for x in lambdas
-    ]
-    for fold, one in given:
+    assert sorted((one.fold, one.lam) for one in given) == [(f, x) for f in (0, 1) for x in lambdas]
+    for one in given:
         (source,) = [
             m for m in old if next(m.density.parameters()) is next(iter(one.start.values()))
         ]
-        assert source.fold == fold
-        distances = [abs(member.lam - one.lam) for member in old if member.fold == fold]
+        assert source.fold == one.fold
+        distances = [abs(member.lam - one.lam) for member in old if member.fold == one.fold]
         assert abs(source.lam - one.lam) == min(distances)

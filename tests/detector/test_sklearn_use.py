@@ -183,7 +183,8 @@ def test_decision_scores_leave_out_the_folds_that_trained_on_the_row():
     detector = small().fit(numbers(), LABELS)
     assert (detector.decision_scores_ != detector.anomaly_score(numbers())).all()
     # No row is its own neighbour, and no tree that has seen it counts: without these,
-    detector.model_ = replace(detector.model_, neighbours=None, forest=None)
+    scorer = replace(detector.model_.scorer, others=())
+    detector.model_ = replace(detector.model_, scorer=scorer)
     in_sample = detector.anomaly_score(numbers())
     normals = LABELS == 0
     # Of two folds each row trains one at least: rows that trained both are scored by both.
