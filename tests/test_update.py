@@ -360,13 +360,13 @@ def test_a_small_table_whose_rows_are_all_anomalies_now_must_be_fitted_again():
 def test_every_lambda_starts_from_the_nearest_member_of_its_own_fold(lambdas, fraud, monkeypatch):
     detector = AnomalyDetector.load(fraud)
     old = detector.model_.ensemble.members
-    given, train_plans = [], update.train_plans
+    given, train_members = [], update.train_members
 
-    def watched(plans, templates, members, *rest):
-        given.extend(members[0])
-        return train_plans(plans, templates, members, *rest)
+    def watched(plan, template, members, *rest):
+        given.extend(members)
+        return train_members(plan, template, members, *rest)
 
-    monkeypatch.setattr(update, "train_plans", watched)
+    monkeypatch.setattr(update, "train_members", watched)
     detector.set_params(lambdas=lambdas).update(*more())
     assert sorted((one.fold, one.lam) for one in given) == [(f, x) for f in (0, 1) for x in lambdas]
     for one in given:

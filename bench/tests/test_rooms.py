@@ -32,7 +32,8 @@ FEWLIER = {*fewlier.__all__, "__version__", "atomic", "errors", "stopping", "tab
 FITS = {"score.model.FittedModel", "training.history.MemberHistory"}
 MORE = {
     "cli": {"cli.ending", "cli.inputs", "cli.options", "cli.screen", "cli.streams"},  # no commands
-    "runs/stacks.py": {*FITS, "fit", "settings", "training.roles"},
+    # Plans, trains and builds, several tables at a time.
+    "runs/stacks.py": {*FITS, "density", "fit", "score.ensemble", "settings", "training"},
     "reproduction/detector_jobs.py": {*FITS, "settings.read_seed"},
     "studies/repeated_kind.py": {"density.rows"},  # looks into the parts of a score
     "studies/speed.py": {"density.rows", "fit", "settings", "training"},  # times them

@@ -18,7 +18,7 @@ from fewlier.density import read_density
 from fewlier.density.base import DensitySettings
 from fewlier.density.made import Made
 from fewlier.errors import ParameterError, UserError
-from fewlier.fit import fit_plans
+from fewlier.fit import fit_plan
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.progress import Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
@@ -217,7 +217,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             held = _read_validation(validation, schema)
             plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
         with within_memory():
-            ((self.model_, history),) = fit_plans([plan], recipe, progress)
+            self.model_, history = fit_plan(plan, recipe, progress)
         self._plan = plan
         self._kept_rows = KeptRows.draw(plan) if self.keep_rows else None
         self._remember_columns(table.names, has_names(X))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -30,7 +29,7 @@ from fewlier.score.model import Addend, FittedModel, Scorer
 from fewlier.score.neighbours import Neighbours, n_rows_at_most
 from fewlier.score.selection import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
 from fewlier.score.trees import Features, Trees
-from fewlier.table import Encoded, Encoder
+from fewlier.table import Encoder
 from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
 from fewlier.training.objective import criterion
 from fewlier.training.roles import Plan, Selection
@@ -48,7 +47,6 @@ MUCH_MEMORY = 2 * 10**9
 """From this many bytes on, a fit says beforehand how much it takes."""
 
 Fitted: TypeAlias = tuple[FittedModel, tuple[MemberHistory, ...]]
-Weights: TypeAlias = Floats
 
 
 @final
@@ -73,41 +71,11 @@ class Candidate(NamedTuple):
     criterion: float
 
 
-def fit_plans(plans: Sequence[Plan], recipe: Recipe, progress: Progress = silent) -> list[Fitted]:
-    """Fit every plan, all of their members as one stack.
-
-    Each comes out as if fitted alone. The plans' tables must have the same columns, with the same
-    codings, levels and columns that may be missing: all members share the constants of the first
-    plan's conditionals (units and means), which shift log p but hardly rank rows.
-    """
-    templates = [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
-    members = [plan.members(recipe.lambdas) for plan in plans]
-    trained = train_plans(plans, templates, members, recipe, progress)
-    return [build(*one, recipe) for one in zip(plans, templates, trained, strict=True)]
-
-
-def fit_each_lambda(
-    plans: Sequence[Plan], recipe: Recipe, progress: Progress = silent
-) -> list[tuple[dict[float, FittedModel], tuple[MemberHistory, ...]]]:
-    """Fit plans of one fold as one stack, and keep the model of every lambda at its best epoch.
-
-    The history is that of a fit by the paper's rule: the lambda it keeps is the one of weight 1.
-    A lambda whose member diverged has no model.
-    """
-    templates = [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
-    members = [plan.members(recipe.lambdas) for plan in plans]
-    found = []
-    everything = train_plans(plans, templates, members, recipe, progress)
-    for plan, template, trained in zip(plans, templates, everything, strict=True):
-        candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
-        judged = [c for c in candidates if c is not None]
-        models = {
-            c.member.lam: _model(plan, Ensemble((c.fitted,), (1.0,), recipe.selection))
-            for c in judged
-        }
-        weights = select(candidates, recipe) if judged else np.zeros(len(trained))
-        found.append((models, _histories(trained, candidates, weights, template, recipe)))
-    return found
+def fit_plan(plan: Plan, recipe: Recipe, progress: Progress = silent) -> Fitted:
+    """Fit a model; return it with the history of its members."""
+    template = make_template(plan.encoder, recipe, plan.seed)
+    trained = train_members(plan, template, plan.members(recipe.lambdas), recipe, progress)
+    return build(plan, template, trained, recipe)
 
 
 def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
@@ -116,40 +84,31 @@ def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
     return recipe.density.build(encoder, generator).to(recipe.device)
 
 
+def train_members(
+    plan: Plan,
+    template: Density,
+    members: Sequence[Member],
+    recipe: Recipe,
+    progress: Progress = silent,
+) -> list[Trained]:
+    """Train members on the rows of a plan."""
+    _announce_memory(template, len(members), plan.encoder.n_columns)
+    rows, doubtful = Rows.of(plan.encoded, recipe.device), None
+    if plan.doubtful.any():
+        doubtful = torch.from_numpy(plan.doubtful).to(recipe.device)
+    return train(template, rows, members, recipe.settings, progress, doubtful)
+
+
 def build(plan: Plan, template: Density, trained: Sequence[Trained], recipe: Recipe) -> Fitted:
-    """Make a model of the trained members of a plan: select, add the other parts, calibrate."""
+    """Make a model of trained members: select among them, add the other parts, calibrate."""
     candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
     if not any(candidates):
         raise ParameterError("Every member diverged in training. Lower 'learning_rate'.")
     weights = select(candidates, recipe)
     kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if c and w > 0]
     members, own_weights = zip(*kept, strict=True)
-    model = _model(plan, Ensemble(members, own_weights, recipe.selection))
-    return model, _histories(trained, candidates, weights, template, recipe)
-
-
-def train_plans(
-    plans: Sequence[Plan],
-    templates: Sequence[Density],
-    members: Sequence[Sequence[Member]],
-    recipe: Recipe,
-    progress: Progress = silent,
-) -> list[list[Trained]]:
-    """Train the members of all plans as one stack, each from its plan's template."""
-    _announce_memory(templates[0], sum(map(len, members)), plans[0].encoder.n_columns)
-    rows = Rows.of(reduce(Encoded.followed_by, [plan.encoded for plan in plans]), recipe.device)
-    starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]]).tolist()
-    # A single plan's own structure is the template's, and shared masks are faster.
-    drawn = [template.drawn() if len(plans) > 1 else None for template in templates]
-    stack = [
-        replace(_shifted(member, start), drawn=own)
-        for start, own, group in zip(starts, drawn, members, strict=True)
-        for member in group
-    ]
-    doubtful = torch.from_numpy(np.concatenate([plan.doubtful for plan in plans]))
-    on_device = doubtful.to(recipe.device) if doubtful.any() else None
-    trained = iter(train(templates[0], rows, stack, recipe.settings, progress, on_device))
-    return [[replace(next(trained), member=member) for member in group] for group in members]
+    model = add_parts(plan, Ensemble(members, own_weights, recipe.selection))
+    return model, histories(trained, candidates, weights, template, recipe)
 
 
 def judge(
@@ -181,7 +140,7 @@ def judge(
     return Candidate(member, trained.best_epoch, fitted, value)
 
 
-def select(candidates: Sequence[Candidate | None], recipe: Recipe) -> Weights:
+def select(candidates: Sequence[Candidate | None], recipe: Recipe) -> Floats:
     """Weigh the members; with `average`, folds count alike, because their labels differ."""
     judged = [(place, c) for place, c in enumerate(candidates) if c is not None]
     places = np.array([place for place, _ in judged])
@@ -203,8 +162,8 @@ def select(candidates: Sequence[Candidate | None], recipe: Recipe) -> Weights:
     return weights / len(np.unique(folds))
 
 
-def _model(plan: Plan, ensemble: Ensemble) -> FittedModel:
-    """Add the other parts to an ensemble, and calibrate their sum."""
+def add_parts(plan: Plan, ensemble: Ensemble) -> FittedModel:
+    """Make a model of an ensemble: add the other parts, and calibrate their sum."""
     scorer = Scorer(plan.encoder, ensemble)
     normals, doubtful_rows = _trusted_normals(plan, scorer)
     if ensemble.selection == "average":
@@ -280,20 +239,21 @@ def _criterion(
     return float(criterion(log_p, log_q, *weights, name=name, likelihood_weight=trusted))
 
 
-def _histories(
+def histories(
     trained: Sequence[Trained],
     candidates: Sequence[Candidate | None],
-    weights: Weights,
+    weights: Floats,
     template: Density,
     recipe: Recipe,
 ) -> tuple[MemberHistory, ...]:
+    """Write down how each trained member fared; one that diverged has no candidate."""
     unranked: CriterionName = "likelihood" if template.is_probabilistic else "reconstruction"
-    histories = []
+    found = []
     for one, candidate, weight in zip(trained, candidates, weights.tolist(), strict=True):
         member = one.member
         status: Status = "kept" if weight else "left out" if candidate else "diverged"
         is_ranked = len(member.validation_anomalies) > 0
-        histories.append(
+        found.append(
             MemberHistory(
                 member.lam,
                 member.fold,
@@ -307,13 +267,7 @@ def _histories(
                 *thin_curve(one.curve, first_epoch=0 if member.start else 1),
             )
         )
-    return tuple(histories)
-
-
-def _shifted(member: Member, start: int) -> Member:
-    """Return the member with its rows counted in the concatenated table."""
-    names = ("normals", "anomalies", "validation_normals", "validation_anomalies")
-    return replace(member, **{name: getattr(member, name) + start for name in names})
+    return tuple(found)
 
 
 def _announce_memory(density: Density, n_members: int, n_columns: int) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fewlier.fit import Fitted, Recipe, build, train_plans
+from fewlier.fit import Fitted, Recipe, build, train_members
 from fewlier.progress import Progress, silent
 from fewlier.score.model import FittedModel
 from fewlier.training.roles import Plan
@@ -26,7 +26,7 @@ def update_model(
         replace(member, start=_start(model, member.fold, member.lam))
         for member in plan.members(recipe.lambdas)
     ]
-    (trained,) = train_plans([plan], [template], [members], quick, progress)
+    trained = train_members(plan, template, members, quick, progress)
     fitted, history = build(plan, template, trained, quick)
     return replace(fitted, reference=model.reference), history
 

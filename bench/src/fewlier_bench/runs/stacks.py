@@ -3,8 +3,9 @@
 Only this module knows how fewlier plans and fits: the others hand it rows and get models.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -12,12 +13,16 @@ import numpy.typing as npt
 import torch
 
 from fewlier import AnomalyDetector
-from fewlier.fit import Recipe, fit_each_lambda, fit_plans
+from fewlier.density.base import Density
+from fewlier.density.rows import Rows as EncodedRows
+from fewlier.fit import Recipe, add_parts, build, histories, judge, make_template, select
+from fewlier.score.ensemble import Ensemble
 from fewlier.score.model import FittedModel
 from fewlier.settings import read_recipe, read_schema
-from fewlier.table import Schema, Table
+from fewlier.table import Encoded, Schema, Table
 from fewlier.training.history import MemberHistory
 from fewlier.training.roles import Plan, make_plan, plan_with_validation
+from fewlier.training.stack import Member, Trained, train
 from fewlier_bench.data.few_labels import FewLabelSplit
 
 Rows: TypeAlias = npt.NDArray[np.int64]
@@ -92,6 +97,65 @@ class SplitStack:
         rows, labels = split.validation
         held_back = self.table.take(rows), labels
         return plan_with_validation(self.schema, given, held_back, split.seed, recipe.unlabelled)
+
+
+def fit_plans(plans: Sequence[Plan], recipe: Recipe) -> list[Fit]:
+    """Fit every plan, all of their members as one stack; each comes out as if fitted alone.
+
+    The plans' tables must have the same columns, with the same codings, levels and columns that
+    may be missing: all members share the constants of the first plan's conditionals (units and
+    means), which shift log p but hardly rank rows.
+    """
+    return [build(*trained, recipe) for trained in _train(plans, recipe)]
+
+
+def fit_each_lambda(plans: Sequence[Plan], recipe: Recipe) -> list[FitOfEachLambda]:
+    """Fit plans of one fold as one stack, and keep the model of every lambda at its best epoch.
+
+    The history is that of a fit by the paper's rule: the lambda it keeps is the one of weight 1.
+    A lambda whose member diverged has no model.
+    """
+    found = []
+    for plan, template, trained in _train(plans, recipe):
+        candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
+        judged = [candidate for candidate in candidates if candidate is not None]
+        models = {
+            one.member.lam: add_parts(plan, Ensemble((one.fitted,), (1.0,), recipe.selection))
+            for one in judged
+        }
+        weights = select(candidates, recipe) if judged else np.zeros(len(trained))
+        found.append((models, histories(trained, candidates, weights, template, recipe)))
+    return found
+
+
+def _train(
+    plans: Sequence[Plan], recipe: Recipe
+) -> Iterator[tuple[Plan, Density, Sequence[Trained]]]:
+    """Train the members of all plans as one stack, and yield each plan with its own."""
+    templates = [make_template(plans[0].encoder, recipe, plan.seed) for plan in plans]
+    members = [plan.members(recipe.lambdas) for plan in plans]
+    rows = EncodedRows.of(
+        reduce(Encoded.followed_by, [plan.encoded for plan in plans]), recipe.device
+    )
+    starts = np.cumsum([0] + [len(plan.encoded) for plan in plans[:-1]]).tolist()
+    # A single plan's own structure is the template's, and shared masks are faster.
+    drawn = [template.drawn() if len(plans) > 1 else None for template in templates]
+    stack = [
+        replace(_shifted(member, start), drawn=own)
+        for start, own, group in zip(starts, drawn, members, strict=True)
+        for member in group
+    ]
+    doubtful = torch.from_numpy(np.concatenate([plan.doubtful for plan in plans]))
+    on_device = doubtful.to(recipe.device) if doubtful.any() else None
+    trained = iter(train(templates[0], rows, stack, recipe.settings, doubtful=on_device))
+    for plan, template, group in zip(plans, templates, members, strict=True):
+        yield plan, template, [replace(next(trained), member=member) for member in group]
+
+
+def _shifted(member: Member, start: int) -> Member:
+    """Return the member with its rows counted in the concatenated table."""
+    names = ("normals", "anomalies", "validation_normals", "validation_anomalies")
+    return replace(member, **{name: getattr(member, name) + start for name in names})
 
 
 def _same_layout(plans: Sequence[Plan]) -> list[list[Plan]]:
