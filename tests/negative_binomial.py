@@ -1,7 +1,6 @@
 """A second conditional for counts, as a contributor would write it; fewlier itself has none."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
@@ -14,16 +13,10 @@ USUAL_SIZE, LARGEST_LOG_RATIO = 5.0, 1.0
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class NegativeBinomial(NumberConditional):
     r"""p(x | phi) = Gamma(x + r) / (Gamma(r) x!) (r / (r + m))^r (m / (r + m))^x, of mean m."""
 
     coding: ClassVar[Kind] = Kind.COUNT
-    mean: torch.Tensor
-
-    @classmethod
-    def of(cls, traits):
-        return cls(traits.mean)
 
     @property
     def n_parameters(self):
@@ -34,7 +27,7 @@ class NegativeBinomial(NumberConditional):
         return torch.tensor([True, False])
 
     def initial(self):
-        return torch.zeros_like(self.mean).expand(2, -1)
+        return torch.zeros_like(self.traits.mean).expand(2, -1)
 
     def log_prob(self, phi, x):
         log_m, log_r = self._parts(phi)
@@ -43,15 +36,12 @@ class NegativeBinomial(NumberConditional):
         ways = torch.lgamma(x + r) - torch.lgamma(r) - torch.lgamma(x + 1)
         return (ways + r * (log_r - log_total) + x * (log_m - log_total)).to(phi.dtype)
 
-    def take(self, columns):
-        return NegativeBinomial(self.mean[columns])
-
     def quantile(self, phi, share):
         m, r = (part.exp().numpy() for part in self._parts(phi))
         return torch.from_numpy(stats.nbinom.ppf(share, r, r / (r + m)))
 
     def _parts(self, phi):
         log_m, log_r = phi.double().unbind(-2)
-        start = self.mean.clamp_min(1e-3).log().double()
+        start = self.traits.mean.clamp_min(1e-3).log().double()
         log_r = math.log(USUAL_SIZE) + soft_bound(log_r, LARGEST_LOG_RATIO)
         return start + soft_bound(log_m, 15.0), log_r

@@ -1,4 +1,4 @@
-"""The exception tree: one base class to catch, and one that tells "your input" from "our bug".
+"""The exception tree: one base class to catch, and one for what a user can fix.
 
 ::
 
@@ -25,8 +25,10 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-# Problems of columns that a message tells in full; a table may have thousands.
-_MAX_TOLD = 20
+# Columns whose problems a message lists; a table may have thousands.
+_MAX_LISTED = 20
+# Characters of a wrong value that a message quotes; of a longer one it names the type.
+_MAX_VALUE = 100
 
 
 class FewlierError(Exception):
@@ -38,11 +40,20 @@ class UserError(FewlierError, ValueError):
 
 
 class ParameterError(UserError):
-    """A parameter of a call that cannot be as it is.
+    """A parameter of a call with a value that it cannot have.
 
     The message quotes parameters, as ``'cost_miss'``, or gives their values, as ``keep_rows=True``,
     and nothing else in it looks like that: the command line writes their flags instead.
     """
+
+
+def check_parameter(owner: str, name: str, value: object, is_right: bool, expected: str) -> None:
+    """Raise `ParameterError` for a parameter of a class that is not as expected."""
+    if not is_right:
+        found = value if len(repr(value)) < _MAX_VALUE else type(value).__name__
+        raise ParameterError(
+            f"The {name!r} parameter of {owner} must be {expected}; got {found!r}."
+        )
 
 
 class CellError(UserError):
@@ -95,7 +106,7 @@ class FormError(UserError):
 
 
 class ColumnErrors(UserError):
-    """Several columns that cannot be used as they are, all told at once.
+    """Several columns that cannot be used as they are, in one message.
 
     Parameters
     ----------
@@ -104,9 +115,9 @@ class ColumnErrors(UserError):
     """
 
     def __init__(self, problems: Sequence[UserError]) -> None:
-        lines = "".join(f"\n- {problem}" for problem in problems[:_MAX_TOLD])
-        if len(problems) > _MAX_TOLD:
-            lines += f"\n- and {len(problems) - _MAX_TOLD} more"
+        lines = "".join(f"\n- {problem}" for problem in problems[:_MAX_LISTED])
+        if len(problems) > _MAX_LISTED:
+            lines += f"\n- and {len(problems) - _MAX_LISTED} more"
         super().__init__(f"{len(problems)} columns cannot be used as they are:{lines}")
         self.problems = tuple(problems)
 

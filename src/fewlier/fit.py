@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.arrays import Floats, Ints
-from fewlier.decision.drift import MAX_ROWS, Reference
+from fewlier.decision.drift import MAX_COUNTED, Reference
 from fewlier.density.base import Density, DensitySettings, mean_over_passes
 from fewlier.density.rows import Rows
 from fewlier.errors import ParameterError, UserError, warn
@@ -221,7 +221,7 @@ def _reference(plan: Plan) -> Reference:
     """Count a sample of the normals of all roles."""
     roles = [(f.normals, f.validation_normals, f.calibration) for f in plan.folds]
     normals = np.unique(np.concatenate([rows for fold in roles for rows in fold]))
-    sample = np.random.default_rng(plan.seed).permutation(normals)[:MAX_ROWS]
+    sample = np.random.default_rng(plan.seed).permutation(normals)[:MAX_COUNTED]
     return Reference.from_encoded(plan.encoder, plan.encoded.take(sample))
 
 

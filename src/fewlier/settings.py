@@ -13,8 +13,9 @@ from sklearn.utils import check_random_state
 from fewlier.arrays import Bools
 from fewlier.decision.threshold import check_share
 from fewlier.density import read_density
+from fewlier.density.base import POSITIVE_INTEGER, is_positive_integer
 from fewlier.density.conditionals import CONDITIONALS
-from fewlier.errors import ParameterError, UserError
+from fewlier.errors import ParameterError, UserError, check_parameter
 from fewlier.fit import Recipe
 from fewlier.table import Column, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
@@ -26,10 +27,6 @@ MAX_COLUMNS = 20_000
 """Of a table to learn from; a model file has room for few more."""
 LARGEST_SEED = 2**32 - 1
 """Of `random_state`, as numpy takes it."""
-LARGEST = 2**31 - 1
-"""Of all other integers, as model files hold them."""
-
-_POSITIVE = f"an integer from 1 to {LARGEST}"
 
 
 def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
@@ -44,9 +41,9 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
     _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
     for name in ("max_epochs", "batch_size"):
-        _check(name, parameters[name], _is_positive(parameters[name]), _POSITIVE)
-    is_patience = patience is None or _is_positive(patience)
-    _check("patience", patience, is_patience, f"{_POSITIVE}, or None")
+        _check(name, parameters[name], is_positive_integer(parameters[name]), POSITIVE_INTEGER)
+    is_patience = patience is None or is_positive_integer(patience)
+    _check("patience", patience, is_patience, f"{POSITIVE_INTEGER}, or None")
     _check("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
     keep_rows = parameters["keep_rows"]
     _check("keep_rows", keep_rows, isinstance(keep_rows, bool), "True or False")
@@ -155,12 +152,5 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
-def _is_positive(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and 0 < int(value) <= LARGEST
-
-
 def _check(name: str, value: object, is_right: bool, expected: str) -> None:
-    if not is_right:
-        raise ParameterError(
-            f"The {name!r} parameter of AnomalyDetector must be {expected}; got {value!r}."
-        )
+    check_parameter("AnomalyDetector", name, value, is_right, expected)

@@ -23,6 +23,7 @@ Check: TypeAlias = Callable[[object], bool]
 T = TypeVar("T")
 
 LARGEST_INT = 2**31 - 1
+"""Of all integers that a model file holds, and so of most parameters."""
 
 
 def require(is_right: bool, otherwise: str) -> None:

@@ -30,7 +30,7 @@ seeds = st.integers(0, 2**32 - 1)
 def build(name, dtype=torch.float64, means=MEANS, levels=LEVELS):
     mean = torch.tensor(means, dtype=dtype)
     n_levels = torch.tensor(levels if name == "categorical" else [0] * len(levels))
-    return CONDITIONALS[name].of(Traits(mean, n_levels, N_COMPONENTS))
+    return CONDITIONALS[name](Traits(mean, n_levels, N_COMPONENTS))
 
 
 def random_phi(conditional, *shape, seed=0, scale=1.0, dtype=torch.float64):

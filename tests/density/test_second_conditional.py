@@ -127,7 +127,7 @@ def test_the_choice_is_in_the_file(density, tmp_path):
     assert scored_by(loaded) == scored_by(detector)
     with ZipFile(tmp_path / "a.fewlier") as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".json")]
-        columns = json.loads(archive.read(name))["encoder"]["schema"]["columns"]
+        columns = json.loads(archive.read(name))["model"]["encoder"]["schema"]["columns"]
     assert [column["conditional"] for column in columns] == [NAME, None, None, None]
 
 

@@ -117,7 +117,7 @@ def test_a_row_plays_in_memory_the_roles_it_had_in_the_fit(n_normal):
 def test_a_wide_table_keeps_fewer_rows_and_still_all_roles_of_all_folds(
     n_bytes, n_normal, monkeypatch
 ):
-    monkeypatch.setattr(kept_rows, "MAX_BYTES", n_bytes)
+    monkeypatch.setattr(kept_rows, "MAX_KEPT_BYTES", n_bytes)
     plan = plan_of(labels_of(n_normal, 10))
     kept = KeptRows.draw(plan)
     at_least = 2 * len(MOST) * kept._row_bytes  # one row a role and fold

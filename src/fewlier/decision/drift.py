@@ -23,7 +23,7 @@ MAX_EDGES = 64
 MAX_NAMED = 6
 """Changes that the sentence names; a table may have thousands of columns."""
 # Normals that are counted; far fewer are enough to see differences of a tenth.
-MAX_ROWS = 20_000
+MAX_COUNTED = 20_000
 # Levels expected less often than this in either sample are merged.
 _LEAST_EXPECTED = 5
 _N_EXTRA = 2  # bins for impossible and for missing cells
@@ -83,8 +83,8 @@ class Reference:
         require(bool((flat >= 0).all()), "its reference has negative counts.")
         # Python's integers: those of a hostile file may overflow.
         totals = {sum(part.tolist()) for part in counts}
-        is_total = len(totals) == 1 and max(totals) <= MAX_ROWS
-        require(is_total, f"its reference does not count the same rows, at most {MAX_ROWS}.")
+        is_total = len(totals) == 1 and max(totals) <= MAX_COUNTED
+        require(is_total, f"its reference does not count the same rows, at most {MAX_COUNTED}.")
         return cls(tuple(edges), tuple(counts))
 
 
@@ -253,13 +253,13 @@ def _levels(old: Ints, new: Ints) -> tuple[float, float]:
     if not n or not m:
         return 0.0, 1.0
     distance = float(np.abs(old / n - new / m).sum() / 2)
-    table = np.array(list(_common(np.stack([old, new], 1), min(n, m) / (n + m)))).T
+    table = np.array(list(_merge_rare(np.stack([old, new], 1), min(n, m) / (n + m)))).T
     if table.shape[1] < 2:
         return distance, 1.0
     return distance, float(stats.chi2_contingency(table, False, "log-likelihood").pvalue)
 
 
-def _common(levels: Ints, share: float) -> Iterator[Ints]:
+def _merge_rare(levels: Ints, share: float) -> Iterator[Ints]:
     """Yield the counts of levels; rare levels are merged until they are not rare."""
     rest = np.zeros(2, np.int64)
     for pair in levels[np.argsort(levels.sum(1), kind="stable")]:

@@ -12,7 +12,7 @@ from scipy import special
 from fewlier.arrays import Floats
 from fewlier.errors import ParameterError
 
-LEVEL = 0.95
+CONFIDENCE = 0.95
 """Share of fits whose false-alarm rate lies in the stated interval."""
 
 
@@ -24,7 +24,7 @@ def false_alarm_interval(n_above: npt.ArrayLike, n_held_back: int) -> tuple[Floa
     distributed, with mean r / (m + 1).
     """
     rank = np.minimum(np.asarray(n_above) + 1, n_held_back)
-    tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    tails = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
     low, high = (special.betaincinv(rank, n_held_back + 1 - rank, tail) for tail in tails)
     return low, high
 

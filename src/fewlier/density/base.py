@@ -21,15 +21,14 @@ from jaxtyping import Bool, Float
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
-from fewlier.density.joint import Cells, Expected, Joint
+from fewlier.density.joint import CellPlaces, Expected, Joint
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Terms
-from fewlier.errors import FormatError, ParameterError
-from fewlier.state import require
+from fewlier.errors import FormatError, check_parameter
+from fewlier.state import LARGEST_INT, require
 from fewlier.table import Encoder
 
-LARGEST = 2**31 - 1
-"""Of all sizes, as model files hold them."""
+POSITIVE_INTEGER = f"an integer from 1 to {LARGEST_INT}"
 MAX_LAYERS = 100
 """Hidden layers of a network, and transformations of a flow: bounds the work of laying one out."""
 
@@ -127,7 +126,7 @@ class Density(nn.Module, ABC):
         """Which passes say what was expected of each column; all, unless some know more."""
         return torch.ones(self.n_passes, len(self.joint.log_scale), dtype=torch.bool)
 
-    def expect(self, rows: Rows, index: int, cells: Cells) -> Expected:
+    def expect(self, rows: Rows, index: int, cells: CellPlaces) -> Expected:
         """Return what was expected of some cells of n rows in pass `index`."""
         return self.joint.expect(self.phi(rows, index), cells)
 
@@ -177,26 +176,24 @@ class DensitySettings(BaseEstimator, ABC):
         A density with a parameter of another type reads it itself.
         """
         if name != "hidden":
-            self.require(name, value, _is_count(value), f"an integer from 1 to {LARGEST}")
+            self.require(name, value, is_positive_integer(value), POSITIVE_INTEGER)
             return int(value)  # type: ignore[call-overload] # it is an integer
         widths = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [0]
-        expected = f"a sequence of integers from 1 to {LARGEST}, such as (100,)"
-        self.require(name, value, all(map(_is_count, widths)), expected)
+        expected = f"a sequence of integers from 1 to {LARGEST_INT}, such as (100,)"
+        self.require(name, value, all(map(is_positive_integer, widths)), expected)
         self.require(name, value, len(widths) <= MAX_LAYERS, f"at most {MAX_LAYERS} layers")
         return tuple(map(int, widths))
 
     def require(self, name: str, value: object, is_right: bool, expected: str) -> None:
         """Raise `ParameterError` for a value that is not as expected."""
-        if not is_right:
-            shown = value if len(repr(value)) < 100 else type(value).__name__
-            raise ParameterError(
-                f"The {name!r} parameter of {type(self).__name__} must be {expected}; "
-                f"got {shown!r}."
-            )
+        check_parameter(type(self).__name__, name, value, is_right, expected)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and 0 < int(value) <= LARGEST
+def is_positive_integer(value: object) -> bool:
+    """Whether a parameter is an integer, of Python or numpy, that a model file can hold."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        return False
+    return 0 < int(value) <= LARGEST_INT
 
 
 def skeleton(

@@ -14,14 +14,16 @@ from torch.nn import functional
 
 from fewlier.density.base import MAX_LAYERS, Density, DensitySettings
 from fewlier.density.conditionals.gaussian_mixture import GaussianMixture
-from fewlier.density.joint import SHARES, Cells, Expected, Joint
+from fewlier.density.joint import SHARES, CellPlaces, Expected, Joint
 from fewlier.density.networks import (
     MaskedMLP,
     autoregressive_masks,
     check_degrees,
     check_orderings,
+    degrees_of,
     draw_degrees,
     empty_integers,
+    lay_out_degrees,
 )
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Terms
@@ -148,7 +150,7 @@ class FlowDensity(Density):
         value = self.flow(*self._real_cells(rows)) - self.joint.log_scale[self.real]
         return terms._replace(value=terms.value.index_copy(-1, self.real, value))
 
-    def expect(self, rows: Rows, index: int, cells: Cells) -> Expected:
+    def expect(self, rows: Rows, index: int, cells: CellPlaces) -> Expected:
         """Return what was expected; of a real column, given the transformations at its row."""
         expected = super().expect(rows, index, cells)
         lines = torch.isin(cells.columns, self.real.cpu()).nonzero().squeeze(-1)
@@ -181,13 +183,12 @@ class _RealFlow(nn.Module):
         super().__init__()
         _zuko()  # say what is missing before anything is trained
         n_transforms = settings.n_transforms if n_columns else 0
-        self.kind, self.n_gappy, self.n_hidden = settings.kind, n_gappy, len(settings.hidden)
+        self.kind, self.n_gappy = settings.kind, n_gappy
         self.slope = LARGEST_STRETCH ** (-1 / settings.n_transforms)
         widths = [n_columns + n_gappy, *settings.hidden, n_columns * _N_PARAMETERS[self.kind]]
         self.networks = nn.ModuleList(MaskedMLP(widths) for _ in range(n_transforms))
         self.register_buffer("positions", empty_integers(n_transforms, n_columns))
-        for layer, width in enumerate(settings.hidden):
-            self.register_buffer(f"degrees_{layer}", empty_integers(n_transforms, width))
+        lay_out_degrees(self, n_transforms, hidden=settings.hidden)
 
     def draw(self, generator: torch.Generator) -> None:
         """Draw an ordering, which transformations take forwards and backwards, and the degrees."""
@@ -216,10 +217,9 @@ class _RealFlow(nn.Module):
     def masks(self, t: int) -> list[Bool[Tensor, "*_ _ _"]]:
         """Return the masks of the network of transformation t, one per layer."""
         position = self.positions[..., t, :] + bool(self.n_gappy)
-        draws = [self.get_buffer(f"degrees_{layer}") for layer in range(self.n_hidden)]
         return autoregressive_masks(
             functional.pad(position, (0, self.n_gappy)),
-            [degrees[..., t, :] for degrees in draws],
+            [degrees[..., t, :] for degrees in degrees_of(self)],
             position.repeat_interleave(_N_PARAMETERS[self.kind], -1),
         )
 
@@ -229,8 +229,8 @@ class _RealFlow(nn.Module):
         """Return each column's share of the log density of targets x, whose sum it is."""
         z, total = 2 * HALF_RANGE * (x - 0.5), math.log(2 * HALF_RANGE)
         for t in range(len(self.networks)):
-            # A missing column stays at the centre: moved along with the others, it would tell a
-            # later transformation of columns that it must not see.
+            # A missing column stays at the centre. If it moved along with the others, a later
+            # transformation would learn from it about columns that it must not see.
             z = torch.where(observed, z, 0)
             z, log_slope = self._transformation(t, z, gaps).call_and_ladj(z)
             total = total + log_slope
@@ -283,8 +283,7 @@ class _Others(nn.Module):
         self.register_buffer("output_steps", output_steps, persistent=False)
         widths = [len(input_steps), *settings.hidden, len(kept)] if len(kept) else [0]
         self.network = MaskedMLP(widths)
-        for layer, width in enumerate(widths[1:-1]):
-            self.register_buffer(f"degrees_{layer}", empty_integers(width))
+        lay_out_degrees(self, hidden=widths[1:-1])
 
     def draw(self, generator: torch.Generator) -> None:
         """Draw the degrees."""
@@ -304,27 +303,28 @@ class _Others(nn.Module):
         phi = inputs.new_zeros(*inputs.shape[:-1], self.n_parameters)
         if not len(self.kept):
             return phi
-        layers = range(len(self.network.weights) - 1)
-        degrees = [self.get_buffer(f"degrees_{layer}") for layer in layers]
-        masks = autoregressive_masks(self.input_steps, degrees, self.output_steps)
+        masks = autoregressive_masks(self.input_steps, degrees_of(self), self.output_steps)
         return phi.index_copy(-1, self.kept, self.network(inputs, masks))
 
 
 def _steps(
     input_owner: Int[Tensor, " i"], output_owner: Int[Tensor, " k"], real: Int[Tensor, " r"]
 ) -> tuple[int, Int[Tensor, " i"], Int[Tensor, " k"]]:
-    """Return how many steps the ordering has, and those of the inputs and outputs."""
+    """Return how many steps the ordering has, and the steps of the inputs and outputs.
+
+    Of n columns, real column d is known to be missing, or not, at step d; the values of all real
+    columns are known at step n, and another column d, missing or not, at step n + 1 + d. In the
+    end, steps are renumbered without those that no column takes.
+    """
     n = 1 + int(input_owner.max())
-    gap = torch.arange(n)  # the step of a column's gap; all real values share step n
-    is_real = torch.isin(gap, real)
-    value = torch.where(is_real, n, n + 1 + gap)
-    first = torch.full((n,), len(input_owner)).scatter_reduce(
-        0, input_owner, torch.arange(len(input_owner)), "amin"
-    )
+    column = torch.arange(n)
+    is_real = torch.isin(column, real)
+    value = torch.where(is_real, n, n + 1 + column)
+    presence = torch.where(is_real, column, value)
     # A real column has one input for its value, and after it one that says whether it is missing.
-    is_gap = is_real[input_owner] & (torch.arange(len(input_owner)) > first[input_owner])
-    inputs = torch.where(is_gap, gap[input_owner], value[input_owner])
-    outputs = torch.where(is_real, gap, value)[output_owner]
+    is_first = input_owner.diff(prepend=torch.tensor([-1])) > 0
+    inputs = torch.where(is_first, value[input_owner], presence[input_owner])
+    outputs = presence[output_owner]
     steps, dense = torch.cat([inputs, outputs]).unique(return_inverse=True)
     return len(steps), dense[: len(inputs)], dense[len(inputs) :]
 
@@ -334,14 +334,14 @@ def _zuko() -> Any:  # noqa: ANN401 - an optional package without types
         from zuko import transforms
     except ImportError as error:
         raise ParameterError(
-            "density='flow' must have the package zuko; it is not installed. "
+            "density='flow' needs the package zuko, which is not installed. "
             "Run: pip install 'fewlier[flow]'"
         ) from error
     return transforms
 
 
 def _transform(kind: str, phi: Float[Tensor, "*n r p"], slope: float) -> Any:  # noqa: ANN401
-    """Return the transformation of each column that its parameters say."""
+    """Return the transformation of each column, with parameters phi."""
     transforms = _zuko()
     if kind == "maf":
         return transforms.MonotonicAffineTransform(*phi.unbind(-1), slope=slope)

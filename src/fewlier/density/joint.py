@@ -25,7 +25,7 @@ SHARES = (0.05, 0.5, 0.95)
 """Quantiles that say what was expected: a median, and the ends of a range of 90 %."""
 
 
-class Cells(NamedTuple):
+class CellPlaces(NamedTuple):
     """m cells of n rows, by the numbers of their rows and columns."""
 
     rows: Int[Tensor, " m"]
@@ -35,8 +35,8 @@ class Cells(NamedTuple):
 class Expected(NamedTuple):
     """What was expected of m cells, in float64.
 
-    `quantiles` are targets at `SHARES`, NaN where the column has levels; `probabilities` are those
-    of the codes of a column that has levels, else 0; `missing` is that of the cell being missing.
+    `quantiles` are targets at `SHARES`, NaN where the column has levels; `probabilities` belong to
+    the codes of a column that has levels, else 0; `missing` is the probability of a missing cell.
     """
 
     quantiles: Float[Tensor, "m q"]
@@ -68,7 +68,9 @@ class Group:
         block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
         return self.conditional.log_prob(block, targets)
 
-    def write_expected(self, phi: Float[Tensor, "n pd"], cells: Cells, expected: Expected) -> None:
+    def write_expected(
+        self, phi: Float[Tensor, "n pd"], cells: CellPlaces, expected: Expected
+    ) -> None:
         """Write what is expected of the group's cells into their lines."""
         lines = torch.isin(cells.columns, self.columns).nonzero().squeeze(-1)
         place = torch.searchsorted(self.columns, cells.columns[lines])
@@ -90,9 +92,9 @@ class Joint(nn.Module):
 
     Columns scored by one conditional form a group; the flat parameters are the groups' blocks, one
     after the other. Columns of which some cells were missing in training, but not all, form one
-    more: the log odds of being missing, given the columns before. What that tells is relative to
-    the column's own rate, log p(m | x_<d) - log rate: cells missing at random tell nothing. A cell
-    missing where training missed none, or present where it missed all, has probability
+    more: the log odds of being missing, given the columns before. Their terms are relative to the
+    column's own rate, log p(m | x_<d) - log rate, so that cells missing at random add nothing. A
+    cell missing where training missed none, or present where it missed all, has probability
     1 / (n + 2).
 
     Attributes
@@ -117,12 +119,12 @@ class Joint(nn.Module):
     def __init__(self, encoder: Encoder, n_components: int = 3) -> None:
         super().__init__()
         self.n_components = n_components
-        self.groups = _groups(encoder, n_components)
+        self.groups = _group_columns(encoder, n_components)
         # Codes of the widest column; a binary has two.
         self.n_levels = max(2, int(encoder.n_levels.max()))
         rate = torch.from_numpy(encoder.missing_rate).float()
         mixed = ((rate > 0) & (rate < 1)).nonzero().squeeze(-1)
-        self.missing = Group(mixed, Bernoulli(rate[mixed]))
+        self.missing = Group(mixed, Bernoulli(Traits(rate[mixed], torch.zeros_like(mixed), 1)))
         self.blocks = [len(group.owner) for group in (*self.groups, self.missing)]
         self.log_never = -math.log(encoder.n_rows + 2)
         self._keep("input_owner", torch.from_numpy(encoder.input_owner))
@@ -137,7 +139,7 @@ class Joint(nn.Module):
     @staticmethod
     def count(encoder: Encoder, n_components: int) -> int:
         """Count the parameters of all columns' values, before anything of that size is built."""
-        groups = _groups(encoder, n_components)
+        groups = _group_columns(encoder, n_components)
         return sum(group.conditional.n_parameters * len(group.columns) for group in groups)
 
     def columns_of(self, kind: type[Conditional]) -> Int[Tensor, " r"]:
@@ -166,7 +168,7 @@ class Joint(nn.Module):
         presence = self._presence(missing, rows.observed)
         return Terms(value - self.log_scale, presence, presence.new_zeros(presence.shape[:-1]))
 
-    def expect(self, phi: Float[Tensor, "n p"], cells: Cells) -> Expected:
+    def expect(self, phi: Float[Tensor, "n p"], cells: CellPlaces) -> Expected:
         """Return what the parameters of n rows say of some of their cells, on the CPU."""
         *blocks, missing = phi.detach().cpu().split(self.blocks, -1)
         expected = self.nothing_expected(len(cells.rows))
@@ -197,15 +199,13 @@ class Joint(nn.Module):
         return presence.index_copy(-1, self.mixed, learned)
 
 
-def _groups(encoder: Encoder, n_components: int) -> list[Group]:
+def _group_columns(encoder: Encoder, n_components: int) -> list[Group]:
     scored_by = np.array([column.scored_by for column in encoder.schema.columns])
     mean = torch.from_numpy(encoder.mean_target).float()
-    n_levels = torch.from_numpy(encoder.n_levels).long()
+    traits = Traits(mean, torch.from_numpy(encoder.n_levels).long(), n_components)
     members = {name: torch.from_numpy(np.flatnonzero(scored_by == name)) for name in CONDITIONALS}
     return [
-        Group(
-            columns, CONDITIONALS[name].of(Traits(mean[columns], n_levels[columns], n_components))
-        )
+        Group(columns, CONDITIONALS[name](traits.take(columns)))
         for name, columns in members.items()
         if len(columns)
     ]

@@ -14,8 +14,10 @@ from fewlier.density.networks import (
     autoregressive_masks,
     check_degrees,
     check_orderings,
+    degrees_of,
     draw_degrees,
     empty_integers,
+    lay_out_degrees,
 )
 from fewlier.density.rows import Rows
 
@@ -79,8 +81,7 @@ class MadeDensity(Density):
         self.n_passes = settings.n_orderings
         self.network = MaskedMLP([len(joint.input_owner), *settings.hidden, len(joint.owner)])
         self.register_buffer("positions", empty_integers(self.n_passes, len(joint.log_scale)))
-        for layer, width in enumerate(settings.hidden):
-            self.register_buffer(f"degrees_{layer}", empty_integers(self.n_passes, width))
+        lay_out_degrees(self, self.n_passes, hidden=settings.hidden)
 
     def draw(self, generator: torch.Generator) -> None:
         """Draw the orderings and the degrees."""
@@ -97,14 +98,13 @@ class MadeDensity(Density):
     def masks(self, index: int) -> list[Bool[Tensor, "*_ _ _"]]:
         """Return the masks of pass `index`, one per layer.
 
-        They are computed for every call, which is cheap; kept, those of a thousand columns would
-        take more memory than the weights.
+        They are computed in every call, which is cheap. Stored, the masks of a thousand columns
+        would take more memory than the weights.
         """
         position = self.positions[..., index, :]
-        layers = range(len(self.network.weights) - 1)
         return autoregressive_masks(
             position[..., self.joint.input_owner],
-            [self.get_buffer(f"degrees_{layer}")[..., index, :] for layer in layers],
+            [degrees[..., index, :] for degrees in degrees_of(self)],
             position[..., self.joint.owner],
         )
 

@@ -15,11 +15,12 @@ from fewlier.state import require
 Masks: TypeAlias = Sequence[Bool[Tensor, "*_ _ _"] | None]
 """One mask per layer, shape (in, out) or one for each network of a stack; None for no mask."""
 
-# Of matrices with fewer than twelve columns, CPU kernels sum some rows in another order than
-# others, so that the last bits of a row's result depend on its place among the rows.
 NARROWEST = 16
+"""Columns that matrices are padded to.
 
-
+With fewer than twelve, CPU kernels sum some rows in another order than others, so that the last
+bits of a row's result depend on its place among the rows.
+"""
 TILE = 64
 """Rows that a product is computed for at a time, see `in_tiles`."""
 
@@ -46,26 +47,33 @@ def empty_integers(*shape: int) -> Int[Tensor, "..."]:
     return torch.empty(shape, dtype=torch.int64)
 
 
+def lay_out_degrees(module: nn.Module, *sizes: int, hidden: Sequence[int]) -> None:
+    """Give a module empty degrees for its hidden layers, shape (*sizes, width) each."""
+    for layer, width in enumerate(hidden):
+        module.register_buffer(f"degrees_{layer}", empty_integers(*sizes, width))
+
+
 def draw_degrees(module: nn.Module, n_columns: int, generator: torch.Generator) -> None:
     """Draw for each hidden unit the last position in the ordering that it may read.
 
-    The buffers `degrees_...` of a module have them, one for each layer. A unit of degree m reads
+    A unit of degree m reads
     columns at positions <= m and feeds columns at positions > m, so the degrees run from 0 to
     D - 2; the last column feeds nobody. With one column there is nothing to read, and the masks
     below leave every unit unconnected.
     """
-    for degrees in _degrees(module):
+    for degrees in degrees_of(module):
         degrees.random_(0, max(n_columns - 1, 1), generator=generator)
 
 
 def check_degrees(module: nn.Module, n_columns: int) -> None:
     """Raise `FormatError` for degrees that `draw_degrees` cannot have drawn."""
-    for degrees in _degrees(module):
+    for degrees in degrees_of(module):
         is_inside = bool(((degrees >= 0) & (degrees < max(n_columns - 1, 1))).all())
         require(is_inside, "hidden units have degrees out of range.")
 
 
-def _degrees(module: nn.Module) -> list[Int[Tensor, "*_ _"]]:
+def degrees_of(module: nn.Module) -> list[Int[Tensor, "*_ _"]]:
+    """Return the buffers `degrees_...` of a module, one for each hidden layer."""
     buffers = module.named_buffers(recurse=False)
     return [value for name, value in buffers if name.startswith("degrees_")]
 
@@ -84,7 +92,7 @@ def autoregressive_masks(
 ) -> list[Bool[Tensor, "*_ _ _"]]:
     """Return one mask per layer, shape (in, out), such that outputs read earlier columns only.
 
-    Positions and degrees may have leading axes, that of a stack of networks; masks then have them.
+    Positions and degrees may have the leading axis of a stack of networks; masks then have it too.
 
     A hidden unit reads inputs, or units of the layer below, of position or degree at most its own;
     an output at position r reads units of degree strictly below r (Germain et al. 2015, Eq. 8-9).

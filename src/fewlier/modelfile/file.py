@@ -15,7 +15,7 @@ from fewlier.density.base import DensitySettings
 from fewlier.errors import FormatError, UserError
 from fewlier.modelfile.container import brief, opened, write
 from fewlier.modelfile.probes import check_probes, probe_state
-from fewlier.score.ensemble import MAX_LAYERS
+from fewlier.score.ensemble import MAX_ROW_LAYERS
 from fewlier.score.model import FittedModel
 from fewlier.settings import DEVICES, available_device, read_recipe
 from fewlier.state import State, is_text
@@ -94,10 +94,11 @@ def save(saved: Saved, path: PathLike, check: Callable[[Path], object]) -> None:
     `check` reads the file back before it takes the place of another.
     """
     n_layers = saved.model.ensemble.n_layers
-    if n_layers > MAX_LAYERS:
+    if n_layers > MAX_ROW_LAYERS:
         raise UserError(
-            f"A saved model can take a row through at most {MAX_LAYERS} layers, counting members, "
-            f"their passes and the layers of networks; this one has {n_layers}. Fit with fewer."
+            f"A saved model can take a row through at most {MAX_ROW_LAYERS} layers, counting "
+            f"members, their passes and the layers of networks; this one has {n_layers}. Fit with "
+            "fewer."
         )
     write(path, saved.state(), check)
 

@@ -13,7 +13,7 @@ from fewlier.arrays import Floats
 from fewlier.density import settings_from, settings_record
 from fewlier.density.base import Density, mean_over_passes, skeleton
 from fewlier.density.conditionals import CONDITIONALS
-from fewlier.density.joint import Cells, Expected
+from fewlier.density.joint import CellPlaces, Expected
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Substitutes, row_terms, substitutes_from
@@ -24,7 +24,7 @@ from fewlier.table import Encoder
 from fewlier.training.folds import MAX_FOLDS
 from fewlier.training.roles import Selection
 
-MAX_LAYERS = 20_000
+MAX_ROW_LAYERS = 20_000
 """Layers on a row's way; a fit by default has some hundred."""
 
 
@@ -196,7 +196,7 @@ class Ensemble(Part):
         mixture: Floats = torch.logsumexp(torch.stack(log_p, -1) + log_weight, -1).numpy()
         return mixture
 
-    def expect(self, rows: Rows, cells: Cells) -> Expected:
+    def expect(self, rows: Rows, cells: CellPlaces) -> Expected:
         """Return what was expected of m cells of these rows, given the other columns.
 
         By the likeliest member alone, in all passes of the density: the mean over those that know
@@ -208,7 +208,7 @@ class Ensemble(Part):
             lines = informed[index, cells.columns].nonzero().squeeze(-1)
             if not len(lines):
                 continue
-            some = Cells(cells.rows[lines], cells.columns[lines])
+            some = CellPlaces(cells.rows[lines], cells.columns[lines])
             with torch.no_grad(), denormals_as_zero():
                 found = member.density.expect(rows, index, some)
             share = 1 / informed.sum(0).double()[some.columns]
@@ -242,7 +242,10 @@ class Ensemble(Part):
         is_scale = not is_best or (len(members) == 1 and members[0].scale == 1)
         require(is_scale, "its best member is not alone, or its scale is not 1.")
         ensemble = cls(members, tuple(weights), "best" if is_best else "average")
-        require(ensemble.n_layers <= MAX_LAYERS, f"a row passes more than {MAX_LAYERS} layers.")
+        require(
+            ensemble.n_layers <= MAX_ROW_LAYERS,
+            f"a row passes more than {MAX_ROW_LAYERS} layers.",
+        )
         return ensemble
 
     @property

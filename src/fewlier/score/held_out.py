@@ -47,7 +47,7 @@ def held_out_density(plan: Plan, scorer: Scorer, rows: Ints) -> Floats:
     A row that every fold has trained on is scored by all.
     """
     found = np.empty((len(rows), plan.encoder.n_columns + 1))
-    for place, folds in _groups(scorer, _untrained(plan, scorer, rows)):
+    for place, folds in _group_by_folds(scorer, _untrained(plan, scorer, rows)):
         own = Own(plan.ids[rows[place]], folds)
         found[place] = scorer.contributions(plan.encoded.take(rows[place]), own)
     return found
@@ -72,13 +72,13 @@ def _anomaly_scores(plan: Plan, scorer: Scorer) -> Floats:
 def _scores(plan: Plan, scorer: Scorer, rows: Ints, may_score: Sequence[Bools]) -> Floats:
     """Score each row by the folds that may, or by all where none may."""
     scores = np.empty(len(rows))
-    for place, folds in _groups(scorer, may_score):
+    for place, folds in _group_by_folds(scorer, may_score):
         some = rows[place]
         scores[place] = scorer.score(plan.as_new(some), Own(plan.ids[some], folds))
     return scores
 
 
-def _groups(
+def _group_by_folds(
     scorer: Scorer, may_score: Sequence[Bools]
 ) -> Iterator[tuple[Ints, tuple[int, ...] | None]]:
     """Yield the places of rows that the same folds may score, with these, or None for all."""

@@ -10,7 +10,7 @@ import torch
 from fewlier.arrays import Floats, Ints
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift, Reference, compare
-from fewlier.density.joint import Cells, Expected
+from fewlier.density.joint import CellPlaces, Expected
 from fewlier.density.networks import TILE
 from fewlier.density.rows import Rows
 from fewlier.score.ensemble import Ensemble
@@ -110,7 +110,9 @@ class Scorer:
             lines = np.flatnonzero((rows >= start) & (rows < stop))
             if not len(lines):
                 continue
-            cells = Cells(torch.from_numpy(rows[lines] - start), torch.from_numpy(columns[lines]))
+            cells = CellPlaces(
+                torch.from_numpy(rows[lines] - start), torch.from_numpy(columns[lines])
+            )
             for whole, found in zip(total, self.ensemble.expect(chunk, cells), strict=True):
                 whole[torch.from_numpy(lines)] = found
         return total

@@ -18,7 +18,7 @@ from fewlier.score.space import Space
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder
 
-MAX_ROWS = 5000
+MAX_LANDMARKS = 5000
 """Rows of each label that a row is compared with at most."""
 # Where rows are wide, the rows of each label take at most this many bytes.
 _MAX_BYTES = 8 * 2**20
@@ -32,7 +32,7 @@ _CHUNK = 1024  # rows measured at a time
 
 def n_rows_at_most(n_inputs: int) -> int:
     """Return how many rows of each label are kept at most."""
-    return max(_NORMALS, min(MAX_ROWS, _MAX_BYTES // (4 * n_inputs)))
+    return max(_NORMALS, min(MAX_LANDMARKS, _MAX_BYTES // (4 * n_inputs)))
 
 
 @final
@@ -106,7 +106,9 @@ class Side:
         device, d = space.weight.device, len(space.weight)
         array = state.array("points", np.float32, (None, len(space.mean)))
         points = torch.from_numpy(array).to(device)
-        require(1 <= len(points) <= MAX_ROWS, f"its neighbours are not 1 to {MAX_ROWS} rows.")
+        require(
+            1 <= len(points) <= MAX_LANDMARKS, f"its neighbours are not 1 to {MAX_LANDMARKS} rows."
+        )
         is_near = bool((points.abs() <= space.limit).all())
         require(is_near, "its neighbours lie further away than any row can.")
         usual = [torch.from_numpy(state.array(name, np.float64, (d,))).to(device) for name in names]

@@ -62,7 +62,7 @@ def make_folds(
     """
     if ids is None:
         ids = np.arange(1 + max(normals.max(), anomalies.max(initial=0)))
-    common = _common(normals, ids)
+    common = _very_common(normals, ids)
     distinct = _folds_of_distinct(
         one_of_each(np.setdiff1d(normals, common), ids),
         one_of_each(anomalies, ids),
@@ -99,7 +99,7 @@ def _copies(chosen: Ints, rows: Ints, ids: Ints) -> Ints:
     return copies
 
 
-def _common(normals: Ints, ids: Ints) -> Ints:
+def _very_common(normals: Ints, ids: Ints) -> Ints:
     """Return the normals that have far more copies than others."""
     _, place, counts = np.unique(ids[normals], return_inverse=True, return_counts=True)
     most = max(COMMON * len(normals) / len(counts), COMMON_SHARE * len(normals), 1)

@@ -25,7 +25,7 @@ _AS_ANOMALY = sum(1 << ROLES.index(name) for name in ("anomalies", "validation_a
 MOST = {"anomalies": 1000, "validation_anomalies": 1000, "calibration": 1000}
 MOST |= {"validation_normals": 500, "normals": 2000}
 # Wide tables keep fewer.
-MAX_BYTES = 16 * 2**20
+MAX_KEPT_BYTES = 16 * 2**20
 NEW = -1
 """Stands for the number of a kept row where a given row is not one."""
 
@@ -265,7 +265,7 @@ class KeptRows:
 
 def _sample(kept: KeptRows, rng: np.random.Generator) -> Ints:
     """Draw rows of each role, in the order of the table."""
-    share = min(1.0, MAX_BYTES / (sum(MOST.values()) * kept._row_bytes))
+    share = min(1.0, MAX_KEPT_BYTES / (sum(MOST.values()) * kept._row_bytes))
     left = np.ones(len(kept), dtype=bool)
     chosen = np.zeros(len(kept), dtype=bool)
     for name, most in MOST.items():

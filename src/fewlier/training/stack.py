@@ -110,7 +110,7 @@ def train(
         Which of the rows may be hidden anomalies; None where none may.
     """
     density = copy.deepcopy(density)  # whoever scores with the template does not see it change
-    groups = _groups(density, members, settings)
+    groups = _group_members(density, members, settings)
     total = settings.max_epochs * len(groups)
     results: dict[int, Trained] = {}
     progress(0.0)
@@ -138,7 +138,9 @@ def _n_bytes(density: Density) -> int:
     return sum(p.numel() * p.element_size() for p in density.parameters())
 
 
-def _groups(density: Density, members: Sequence[Member], settings: Settings) -> list[list[int]]:
+def _group_members(
+    density: Density, members: Sequence[Member], settings: Settings
+) -> list[list[int]]:
     """Group members by steps per epoch, in stacks that fit in memory."""
     capacity = max(1, MAX_STACK_BYTES // _n_bytes(density))
     by_steps: dict[int, list[int]] = {}

@@ -11,7 +11,7 @@ To add one: a file with a final class, and a line in `CONDITIONALS`. The contrac
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -39,16 +39,17 @@ class Traits:
     n_levels: Int[Tensor, " d"]
     n_components: int
 
+    def take(self, columns: Int[Tensor, " m"]) -> "Traits":
+        """Return the traits of some of the columns."""
+        return Traits(self.mean[columns], self.n_levels[columns], self.n_components)
 
+
+@dataclass(frozen=True, eq=False)
 class Conditional(ABC):
     """The distribution of d columns of one coding, given their parameters."""
 
     coding: ClassVar[Kind]
-
-    @classmethod
-    @abstractmethod
-    def of(cls, traits: Traits) -> "Conditional":
-        """Build the conditional of these columns."""
+    traits: Traits
 
     @property
     @abstractmethod
@@ -73,9 +74,9 @@ class Conditional(ABC):
     ) -> Float[Tensor, "*n d"]:
         """Return log p(x | phi), finite with finite gradients wherever phi and x are finite."""
 
-    @abstractmethod
     def take(self, columns: Int[Tensor, " m"]) -> "Conditional":
-        """Return the conditional of some of its columns, each as often as it is named."""
+        """Return the conditional of some of its columns; a column may be named repeatedly."""
+        return replace(self, traits=self.traits.take(columns))
 
 
 class NumberConditional(Conditional):

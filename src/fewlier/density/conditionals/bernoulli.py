@@ -1,19 +1,17 @@
 """Bernoulli, for binary columns."""
 
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
-from fewlier.density.conditionals.base import LevelConditional, Traits, log_odds
+from fewlier.density.conditionals.base import LevelConditional, log_odds
 from fewlier.table.columns import Kind
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class Bernoulli(LevelConditional):
     r"""p(x | phi) = q^x (1 - q)^(1 - x) with q = sigmoid(phi), Iwata & Yamanaka (2019), Eq. 4.
 
@@ -21,12 +19,6 @@ class Bernoulli(LevelConditional):
     """
 
     coding: ClassVar[Kind] = Kind.BINARY
-    mean: Float[Tensor, " d"]
-
-    @classmethod
-    def of(cls, traits: Traits) -> "Bernoulli":
-        """Build the distribution of these columns."""
-        return cls(traits.mean)
 
     @property
     def n_parameters(self) -> int:
@@ -40,17 +32,13 @@ class Bernoulli(LevelConditional):
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Start at the observed shares."""
-        return log_odds(self.mean)[None]
+        return log_odds(self.traits.mean)[None]
 
     def log_prob(
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
     ) -> Float[Tensor, "*n d"]:
         """Return the log mass: log sigmoid of the log odds, signed by x."""
         return functional.logsigmoid((2 * x - 1) * phi.squeeze(-2))
-
-    def take(self, columns: Int[Tensor, " m"]) -> "Bernoulli":
-        """Return the distribution of some columns."""
-        return Bernoulli(self.mean[columns])
 
     def probabilities(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n k d"]:
         """Return the probabilities of 0 and 1."""

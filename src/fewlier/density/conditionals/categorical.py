@@ -1,18 +1,16 @@
 """Categorical, for columns of text, booleans and other names."""
 
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from fewlier.density.conditionals.base import LevelConditional, Traits
+from fewlier.density.conditionals.base import LevelConditional
 from fewlier.table.columns import Kind
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class Categorical(LevelConditional):
     r"""p(x = c | phi) = exp(phi_c) / sum_c' exp(phi_c') over the column's own levels.
 
@@ -21,18 +19,11 @@ class Categorical(LevelConditional):
     """
 
     coding: ClassVar[Kind] = Kind.CATEGORY
-    n_levels: Int[Tensor, " d"]
-    width: int
-
-    @classmethod
-    def of(cls, traits: Traits) -> "Categorical":
-        """Build the distribution of these columns."""
-        return cls(traits.n_levels, max(int(traits.n_levels.max()), 1))
 
     @property
     def n_parameters(self) -> int:
         """One logit per level of the widest column."""
-        return self.width
+        return max(int(self.traits.n_levels.max()), 1)
 
     @property
     def locates(self) -> Bool[Tensor, " p"]:
@@ -41,7 +32,7 @@ class Categorical(LevelConditional):
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Start with all levels alike."""
-        return torch.zeros(self.n_parameters, len(self.n_levels), device=self.n_levels.device)
+        return torch.zeros(self.n_parameters, len(self.traits.n_levels))
 
     def log_prob(
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
@@ -51,15 +42,11 @@ class Categorical(LevelConditional):
         chosen = torch.take_along_dim(logits, x.long().unsqueeze(-2), -2).squeeze(-2)
         return chosen - torch.logsumexp(logits, -2)
 
-    def take(self, columns: Int[Tensor, " m"]) -> "Categorical":
-        """Return the distribution of some columns; the widest of all still counts the logits."""
-        return Categorical(self.n_levels[columns], self.n_parameters)
-
     def probabilities(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n k d"]:
         """Return the softmax of the logits."""
         return torch.softmax(self._logits(phi.double()), -2)
 
     def _logits(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n p d"]:
-        levels = torch.arange(self.n_parameters, device=phi.device)[:, None]
-        unused = levels >= self.n_levels.to(phi.device).clamp_min(1)
+        levels = torch.arange(phi.shape[-2], device=phi.device)[:, None]
+        unused = levels >= self.traits.n_levels.to(phi.device).clamp_min(1)
         return phi.masked_fill(unused, torch.finfo(phi.dtype).min)

@@ -1,16 +1,15 @@
 """Gamma with a point mass at zero, for non-negative, skewed columns."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from scipy import special
 from torch import Tensor
 from torch.nn import functional
 
-from fewlier.density.conditionals.base import NumberConditional, Traits, soft_bound
+from fewlier.density.conditionals.base import NumberConditional, soft_bound
 from fewlier.table.columns import Kind
 
 # Shapes between 1/50 and 50 and means within e^15 of the column's own: as narrow and as broad as
@@ -24,7 +23,6 @@ LOWEST_LOG_DENSITY = -1e30
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class Gamma(NumberConditional):
     r"""p(0 | phi) = q, and p(x | phi) = (1 - q) Gamma(x | shape a, mean m) for x > 0.
 
@@ -33,13 +31,6 @@ class Gamma(NumberConditional):
     """
 
     coding: ClassVar[Kind] = Kind.POSITIVE
-    mean: Float[Tensor, " d"]
-
-    @classmethod
-    def of(cls, traits: Traits) -> "Gamma":
-        """Build the distribution of these columns."""
-        # A column of zeros has no scale of its own.
-        return cls(torch.where(traits.mean > 0, traits.mean, 1.0))
 
     @property
     def n_parameters(self) -> int:
@@ -54,7 +45,7 @@ class Gamma(NumberConditional):
     def initial(self) -> Float[Tensor, "p d"]:
         """Start as an exponential distribution with the column's mean, and few zeros."""
         start = torch.tensor([INITIAL_ZERO_LOG_ODDS, 0.0, 0.0])
-        return start[:, None].expand(-1, len(self.mean))
+        return start[:, None].expand(-1, len(self.traits.mean))
 
     def log_prob(
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
@@ -73,10 +64,6 @@ class Gamma(NumberConditional):
             is_zero, functional.logsigmoid(zero), functional.logsigmoid(-zero) + log_gamma
         )
 
-    def take(self, columns: Int[Tensor, " m"]) -> "Gamma":
-        """Return the distribution of some columns."""
-        return Gamma(self.mean[columns])
-
     def quantile(self, phi: Float[Tensor, "*n p d"], share: float) -> Float[Tensor, "*n d"]:
         """Return 0 up to the mass there, and above it the quantile of the Gamma."""
         zero, log_shape, log_mean = self._parts(phi)
@@ -90,5 +77,7 @@ class Gamma(NumberConditional):
     ) -> tuple[Float[Tensor, "*n d"], Float[Tensor, "*n d"], Float[Tensor, "*n d"]]:
         """Return the log odds of zero, log a and log m."""
         zero, log_shape, log_mean = phi.unbind(-2)
-        log_mean = self.mean.log().to(phi) + soft_bound(log_mean, LARGEST_LOG_MEAN)
+        mean = self.traits.mean
+        mean = torch.where(mean > 0, mean, 1.0)  # a column of zeros has no scale of its own
+        log_mean = mean.log().to(phi) + soft_bound(log_mean, LARGEST_LOG_MEAN)
         return zero, soft_bound(log_shape, LARGEST_LOG_SHAPE).double(), log_mean.double()

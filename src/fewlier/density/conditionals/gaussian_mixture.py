@@ -1,26 +1,24 @@
 """Mixture of Gaussians, for real columns."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from fewlier.density.conditionals.base import NumberConditional, Traits, soft_bound
+from fewlier.density.conditionals.base import NumberConditional, soft_bound
 from fewlier.table.columns import Kind
 
 # In units of the column's range. Below it, columns of rounded or repeated values would reach any
 # likelihood, and their noise would outweigh every other column.
 SMALLEST_SIGMA = 1e-3
 INITIAL_SIGMA = 0.2
-# Halvings that leave nothing of an interval that a double could tell.
+# Bisections after which an interval is no wider than the rounding errors of a double.
 _HALVINGS = 60
 
 
 @final
-@dataclass(frozen=True)
 class GaussianMixture(NumberConditional):
     r"""p(x | phi) = sum_k pi_k N(x | mu_k, sigma_k^2), Iwata & Yamanaka (2019), Eq. 3.
 
@@ -30,30 +28,23 @@ class GaussianMixture(NumberConditional):
     """
 
     coding: ClassVar[Kind] = Kind.REAL
-    n_components: int
-    n_columns: int
-
-    @classmethod
-    def of(cls, traits: Traits) -> "GaussianMixture":
-        """Build the mixture of these columns."""
-        return cls(traits.n_components, len(traits.mean))
 
     @property
     def n_parameters(self) -> int:
         """Weight, mean and width of each component."""
-        return 3 * self.n_components
+        return 3 * self.traits.n_components
 
     @property
     def locates(self) -> Bool[Tensor, " p"]:
         """The means do."""
-        return torch.tensor([False, True, False]).repeat_interleave(self.n_components)
+        return torch.tensor([False, True, False]).repeat_interleave(self.traits.n_components)
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Spread the means over the range, so that no two components start as one."""
-        k = self.n_components
+        k = self.traits.n_components
         means = (torch.arange(k) + 0.5) / k
         start = torch.cat([torch.zeros(k), means, torch.zeros(k)])
-        return start[:, None].expand(-1, self.n_columns)
+        return start[:, None].expand(-1, len(self.traits.mean))
 
     def log_prob(
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
@@ -64,10 +55,6 @@ class GaussianMixture(NumberConditional):
         log_normal = -0.5 * (z * z) - log_sigma
         joint = torch.logsumexp(logit + log_normal, -2) - torch.logsumexp(logit, -2)
         return joint - 0.5 * math.log(2 * math.pi)
-
-    def take(self, columns: Int[Tensor, " m"]) -> "GaussianMixture":
-        """Return the mixture of some columns."""
-        return GaussianMixture(self.n_components, len(columns))
 
     def quantile(self, phi: Float[Tensor, "*n p d"], share: float) -> Float[Tensor, "*n d"]:
         """Return the quantile, by bisection: it lies between those of the components."""
@@ -87,6 +74,6 @@ class GaussianMixture(NumberConditional):
         self, phi: Float[Tensor, "*n p d"]
     ) -> tuple[Float[Tensor, "*n k d"], Float[Tensor, "*n k d"], Float[Tensor, "*n k d"]]:
         """Return the logits of the weights, the means and the log widths."""
-        logit, mu, width = phi.unflatten(-2, (3, self.n_components)).unbind(-3)
+        logit, mu, width = phi.unflatten(-2, (3, self.traits.n_components)).unbind(-3)
         bound = math.log(INITIAL_SIGMA / SMALLEST_SIGMA)
         return logit, mu, math.log(INITIAL_SIGMA) + soft_bound(width, bound)

@@ -1,14 +1,13 @@
 """Poisson, for counts."""
 
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from scipy import stats
 from torch import Tensor
 
-from fewlier.density.conditionals.base import NumberConditional, Traits, soft_bound
+from fewlier.density.conditionals.base import NumberConditional, soft_bound
 from fewlier.table.columns import Kind
 
 # Rates within e^15 of the column's mean: beyond any data, and exp stays far from overflow.
@@ -16,7 +15,6 @@ LARGEST_LOG_RATE = 15.0
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class Poisson(NumberConditional):
     r"""p(x | phi) = r^x e^(-r) / x! with log r = log(mean) + phi, phi softly bounded.
 
@@ -25,12 +23,6 @@ class Poisson(NumberConditional):
     """
 
     coding: ClassVar[Kind] = Kind.COUNT
-    mean: Float[Tensor, " d"]
-
-    @classmethod
-    def of(cls, traits: Traits) -> "Poisson":
-        """Build the distribution of these columns."""
-        return cls(traits.mean)
 
     @property
     def n_parameters(self) -> int:
@@ -44,7 +36,7 @@ class Poisson(NumberConditional):
 
     def initial(self) -> Float[Tensor, "p d"]:
         """Start at the column's mean."""
-        return torch.zeros_like(self.mean)[None]
+        return torch.zeros_like(self.traits.mean)[None]
 
     def log_prob(
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
@@ -54,14 +46,10 @@ class Poisson(NumberConditional):
         x = x.double()
         return (x * log_rate - log_rate.exp() - torch.lgamma(x + 1)).to(phi.dtype)
 
-    def take(self, columns: Int[Tensor, " m"]) -> "Poisson":
-        """Return the distribution of some columns."""
-        return Poisson(self.mean[columns])
-
     def quantile(self, phi: Float[Tensor, "*n p d"], share: float) -> Float[Tensor, "*n d"]:
         """Return the quantile, an integer."""
         return torch.from_numpy(stats.poisson.ppf(share, self._log_rate(phi).exp().numpy()))
 
     def _log_rate(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
-        start = self.mean.clamp_min(1e-3).log().to(phi)
+        start = self.traits.mean.clamp_min(1e-3).log().to(phi)
         return (start + soft_bound(phi.squeeze(-2), LARGEST_LOG_RATE)).double()
