@@ -151,6 +151,22 @@ def test_other_columns_depend_on_all_real_ones_and_real_ones_on_no_other():
 
 
 @pytest.mark.slow
+def test_whether_a_real_column_is_missing_depends_on_all_gaps_before_it_and_on_no_value():
+    frame = reals(d=4)
+    for row, name in enumerate(frame):
+        frame.loc[row, name] = np.nan
+    density, encoder = flow(frame, hidden=(100,))
+    rows = encode(encoder, frame)
+
+    def log_odds(inputs):
+        return density.phi(rows._replace(inputs=inputs), 0)[:, -4:].sum(0)
+
+    jacobian = torch.autograd.functional.jacobian(log_odds, rows.inputs)  # (gap, row, input)
+    values, gaps = jacobian.abs().sum(1).split(4, -1)
+    assert not values.any()
+    assert torch.equal(gaps > 0, torch.ones(4, 4).tril(-1) > 0)
+
+
 def test_repeated_values_do_not_reach_any_likelihood():
     table = np.random.default_rng(0).integers(0, 30, (300, 2)).astype(float)
     settings = {"density": "flow", "selection": "best", "columns": "real", "hidden": (32,)}

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, cast, final
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -276,8 +277,8 @@ class _Others(nn.Module):
             is_value = torch.arange(self.n_parameters) < self.n_parameters - joint.blocks[-1]
             kept = (~(is_value & torch.isin(joint.owner, real))).nonzero().squeeze(-1)
             self.initial = joint.initial()[kept]
-            steps = _steps(joint.input_owner, joint.owner[kept], real)
-        self.n_steps, input_steps, output_steps = steps
+            outputs = joint.owner[kept]
+            self.n_steps, input_steps, output_steps = _steps(joint.input_owner, outputs, real)
         self.register_buffer("kept", kept, persistent=False)
         self.register_buffer("input_steps", input_steps, persistent=False)
         self.register_buffer("output_steps", output_steps, persistent=False)
@@ -313,17 +314,17 @@ def _steps(
     """Return how many steps the ordering has, and the steps of the inputs and outputs.
 
     Of n columns, real column d is known to be missing, or not, at step d; the values of all real
-    columns are known at step n, and another column d, missing or not, at step n + 1 + d. In the
-    end, steps are renumbered without those that no column takes.
+    columns are known at step n, and any other column d at step n + 1 + d. Unused steps are closed.
     """
     n = 1 + int(input_owner.max())
     column = torch.arange(n)
     is_real = torch.isin(column, real)
     value = torch.where(is_real, n, n + 1 + column)
     presence = torch.where(is_real, column, value)
-    # A real column has one input for its value, and after it one that says whether it is missing.
-    is_first = input_owner.diff(prepend=torch.tensor([-1])) > 0
-    inputs = torch.where(is_first, value[input_owner], presence[input_owner])
+    # A real column's first input is its value; a second, behind all values, says if it is missing.
+    _, first = np.unique(input_owner, return_index=True)
+    is_value = torch.isin(torch.arange(len(input_owner)), torch.from_numpy(first))
+    inputs = torch.where(is_value, value[input_owner], presence[input_owner])
     outputs = presence[output_owner]
     steps, dense = torch.cat([inputs, outputs]).unique(return_inverse=True)
     return len(steps), dense[: len(inputs)], dense[len(inputs) :]
