@@ -18,8 +18,8 @@ def replacing(path: PathLike, check: Callable[[Path], object] | None = None) -> 
     """Open a file that takes the place of `path` when the block ends well.
 
     When it does not, or when `check`, which reads the file back, raises, whatever was at `path` is
-    as before. The file grows beside its place, under another name. What is no plain file, such as
-    a device or a pipe, cannot be replaced and is written to directly, unchecked.
+    as before. The file is written under another name in the same folder. A device or a pipe cannot
+    be replaced: it is written to directly, unchecked.
     """
     if Path(path).exists() and not Path(path).is_file():
         with Path(path).open("wb") as file:

@@ -122,18 +122,18 @@ def judge(
     passes = own_passes(number, density.n_passes, selection)
     normals = validation_normals(member)
     # From rows that did not train: on those that did, cells cost less than on any other row.
-    rows, odd = (
+    rows, anomalies = (
         Rows.of(plan.encoded.take(index), recipe.device)
         for index in (normals, member.validation_anomalies)
     )
     substitutes = pass_substitutes(density, rows, passes)
     terms = pass_terms(density, substitutes, rows, passes)
     spread = float(total_cost(terms, selection).std())
-    # One row, or rows all alike, have no spread: the unit is then that of the cost.
+    # One row, or rows all alike, have no spread: then costs keep their own unit.
     scale = 1.0 if selection == "best" or spread < 1e-6 else spread
     centre = split_cost(terms, selection).mean(0)
     doubtful = torch.from_numpy(plan.doubtful[normals])[None].to(recipe.device)
-    value = _criterion(terms, pass_terms(density, substitutes, odd, passes), doubtful, recipe)
+    value = _criterion(terms, pass_terms(density, substitutes, anomalies, passes), doubtful, recipe)
     if not np.isfinite([value, spread]).all():
         return None
     fitted = FittedMember(member.lam, member.fold, density, passes, substitutes, centre, scale)
@@ -188,7 +188,8 @@ def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...
         Features.from_encoder(plan.encoder, scorer.device),
         Rows.of(plan.encoded.take(both), scorer.device),
         held_out_density(plan, scorer, both),
-        (plan.ids[both], np.isin(both, anomalies)),
+        plan.ids[both],
+        np.isin(both, anomalies),
         plan.seed,
     )
     return Addend(near, neighbours), Addend(share, trees)

@@ -61,7 +61,7 @@ def removed_if_stopped(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def farewell(sentence: Callable[[], str]) -> Iterator[None]:
-    """Say something of one's own when the program is stopped inside the block."""
+    """Say this sentence when the program is stopped inside the block."""
     _farewells.append(sentence)
     try:
         yield

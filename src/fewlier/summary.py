@@ -225,8 +225,8 @@ def _doubtful_note(model: "FittedModel", n_unlabelled: int) -> list[str]:
     if not n_untrusted:
         return [f"{note}."]
     count, are = ("counts", "is") if n_untrusted == 1 else ("count", "are")
-    beside = f", and {are} left out of the comparison" if model.n_compared else ""
-    return [f"{note}: {n_untrusted} of {n_rows} looked at {count} less than half{beside}."]
+    excluded = f", and {are} left out of the comparison" if model.n_compared else ""
+    return [f"{note}: {n_untrusted} of {n_rows} looked at {count} less than half{excluded}."]
 
 
 def _diverged(history: Sequence[MemberHistory]) -> list[str]:

@@ -9,7 +9,7 @@ from fewlier.density.rows import Rows
 from fewlier.errors import FormatError
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.model import PARTS
-from fewlier.score.part import Own
+from fewlier.score.part import HeldOut
 from fewlier.state import State
 
 N, N_ODD = 120, 8
@@ -94,7 +94,7 @@ def test_a_row_gets_the_same_in_any_company(name, scorer, encoded):
 def test_normal_rows_scored_by_what_has_not_seen_them_are_near_zero_and_one(name, detector):
     plan, scorer = detector._plan, detector.model_.scorer
     normals = np.arange(N_ODD, N)
-    own = Own(plan.ids[normals])
+    own = HeldOut(plan.ids[normals])
     z = contributions(scorer, name, plan.encoded.take(normals), own).sum(1)
     assert abs(np.median(z)) < 0.7
     assert 0.4 < z.std() < 2.5
@@ -106,7 +106,7 @@ def test_labelled_anomalies_that_were_seen_look_odder_than_to_what_has_not(name,
     odd = np.arange(N_ODD)
     rows = plan.encoded.take(odd)
     seen = contributions(scorer, name, rows).sum(1)
-    unseen = contributions(scorer, name, rows, Own(plan.ids[odd])).sum(1)
+    unseen = contributions(scorer, name, rows, HeldOut(plan.ids[odd])).sum(1)
     assert seen.mean() > unseen.mean()
 
 

@@ -18,7 +18,7 @@ from fewlier.score.held_out import held_out_scores
 from fewlier.score.model import Scorer
 from fewlier.score.nearest import LEAST
 from fewlier.score.neighbours import Neighbours, n_rows_at_most
-from fewlier.score.part import Own
+from fewlier.score.part import HeldOut
 from fewlier.score.selection import own_passes
 from fewlier.score.space import LIMIT, Space
 from fewlier.table import Encoder, Table, infer_schema
@@ -35,7 +35,7 @@ def score(neighbours, encoded, own=None):
 
 def parts(neighbours, encoded, own=None):
     """Return what columns add to z."""
-    own = None if own is None else Own(own)
+    own = None if own is None else HeldOut(own)
     contributions = neighbours.contributions(Rows.of(encoded), {}, own)
     assert (contributions[:, -1] == 0).all()
     return contributions[:, :-1]

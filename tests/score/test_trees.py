@@ -16,7 +16,7 @@ from fewlier.density.rows import Rows
 from fewlier.score import nodes as module
 from fewlier.score.model import Scorer
 from fewlier.score.nodes import Nodes
-from fewlier.score.part import Own
+from fewlier.score.part import HeldOut
 from fewlier.score.selection import shares
 from fewlier.score.space import NumericColumns
 from fewlier.score.trees import Features, Trees
@@ -53,11 +53,11 @@ def nothing(n):
 def planted(seed=0, n_odd=N_ODD):
     labels = np.arange(1000, 1000 + N), np.arange(N) < n_odd
     rows = encoded(made(seed=seed, n_odd=n_odd))
-    return Trees.grow(features(), rows, nothing(N), labels, seed=1)
+    return Trees.grow(features(), rows, nothing(N), *labels, seed=1)
 
 
 def contributions(trees, x, ids=None):
-    own = None if ids is None else Own(ids)
+    own = None if ids is None else HeldOut(ids)
     found = trees.contributions(encoded(x), {"density": nothing(len(x))}, own)
     assert (found[:, -1] == 0).all()
     return found[:, :-1]

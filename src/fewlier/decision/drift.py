@@ -122,7 +122,7 @@ def _edges(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 class Change(NamedTuple):
-    """How far one property of the rows is from that of the training normals.
+    """How far rows are from the training normals in one property.
 
     `what` are the "values" of a column that has some, how often it is "missing", or, without a
     column, the "scores". `distance` is the largest difference in share: Kolmogorov and Smirnov's

@@ -73,7 +73,7 @@ def substitutes_from(terms: Terms, has_value: Bool[Tensor, "*m n d"]) -> Substit
 def row_terms(terms: Terms, rows: Rows, substitutes: Substitutes) -> Float[Tensor, "*n _"]:
     """Return log p of every cell, shape (n, d), and last the rest of each row: (n, d + 1) in all.
 
-    Presence counts only as far as it is surprising: none makes a row look more normal.
+    Presence counts only where it is surprising, so that it never makes a row look more normal.
     """
     value = torch.where(rows.observed, terms.value, substitutes.typical.unsqueeze(-2))
     value = torch.where(rows.impossible, substitutes.floor.unsqueeze(-2), value)

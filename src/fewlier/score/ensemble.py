@@ -18,7 +18,7 @@ from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Substitutes, row_terms, substitutes_from
 from fewlier.errors import UserError
-from fewlier.score.part import Own, Part
+from fewlier.score.part import HeldOut, Part
 from fewlier.state import Array, State, require
 from fewlier.table import Encoder
 from fewlier.training.folds import MAX_FOLDS
@@ -162,14 +162,14 @@ class Ensemble(Part):
         self,
         rows: Rows,
         before: Mapping[str, Floats],  # noqa: ARG002 - of the interface
-        own: Own | None = None,
+        held_out: HeldOut | None = None,
     ) -> Floats:
         """Return what columns and remainder add to the score, shape (n, d + 1).
 
-        By the members of the rows' own folds alone where these are given, their weights rescaled
-        to sum to one.
+        Held-out rows are scored by the members of their folds alone, whose weights are rescaled to
+        sum to one.
         """
-        folds = self.folds if own is None or own.folds is None else own.folds
+        folds = self.folds if held_out is None or held_out.folds is None else held_out.folds
         chosen = [
             (member, weight)
             for member, weight in zip(self.members, self.weights, strict=True)
@@ -319,7 +319,7 @@ def pass_terms(
 ) -> Float[Tensor, "o n _"]:
     """Return log p of every cell and, last, the rest of every row, in some passes.
 
-    The substitutes are those of the same passes.
+    The substitutes belong to the same passes.
     """
     with torch.no_grad(), denormals_as_zero():
         return torch.stack(

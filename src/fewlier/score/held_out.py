@@ -8,7 +8,7 @@ import numpy as np
 from fewlier.arrays import Bools, Floats, Ints
 from fewlier.decision.calibration import Calibration
 from fewlier.score.model import Scorer
-from fewlier.score.part import Own
+from fewlier.score.part import HeldOut
 from fewlier.training.folds import one_of_each
 from fewlier.training.roles import Plan
 
@@ -48,8 +48,8 @@ def held_out_density(plan: Plan, scorer: Scorer, rows: Ints) -> Floats:
     """
     found = np.empty((len(rows), plan.encoder.n_columns + 1))
     for place, folds in _group_by_folds(scorer, _untrained(plan, scorer, rows)):
-        own = Own(plan.ids[rows[place]], folds)
-        found[place] = scorer.contributions(plan.encoded.take(rows[place]), own)
+        unseen = HeldOut(plan.ids[rows[place]], folds)
+        found[place] = scorer.contributions(plan.encoded.take(rows[place]), unseen)
     return found
 
 
@@ -74,7 +74,7 @@ def _scores(plan: Plan, scorer: Scorer, rows: Ints, may_score: Sequence[Bools]) 
     scores = np.empty(len(rows))
     for place, folds in _group_by_folds(scorer, may_score):
         some = rows[place]
-        scores[place] = scorer.score(plan.as_new(some), Own(plan.ids[some], folds))
+        scores[place] = scorer.score(plan.as_new(some), HeldOut(plan.ids[some], folds))
     return scores
 
 

@@ -15,7 +15,7 @@ from fewlier.density.networks import TILE
 from fewlier.density.rows import Rows
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.neighbours import Neighbours
-from fewlier.score.part import Own, Part
+from fewlier.score.part import HeldOut, Part
 from fewlier.score.trees import Trees
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Table
@@ -30,7 +30,7 @@ MAX_INPUTS = 2**20
 PADDING = {"cpu": TILE, "cuda": CHUNK["cuda"]}
 
 PARTS: dict[str, type[Part]] = {part.name: part for part in (Neighbours, Trees)}
-"""The parts of an average score beside the ensemble, in the order in which they are evaluated."""
+"""The parts of an average score besides the ensemble, in the order in which they are evaluated."""
 
 
 class Addend(NamedTuple):
@@ -84,24 +84,24 @@ class Scorer:
         return f"{self.ensemble.meaning} {'; '.join(shares)}."
 
     def score(
-        self, encoded: Encoded, own: Own | None = None, *, chunk: int | None = None
+        self, encoded: Encoded, held_out: HeldOut | None = None, *, chunk: int | None = None
     ) -> Floats:
         """Return the anomaly score of each row, higher is more anomalous, shape (n,).
 
-        With `own`, rows of the fit are scored by what has not seen them.
+        With `held_out`, rows of the fit are scored by what has not seen them.
         With `chunk`, that many rows at a time, which takes less memory and may change last bits.
         """
         found = [np.empty(0)]  # a table may have no row
-        found += [part.sum(1) for part in self._contributions(encoded, own, chunk)]
+        found += [part.sum(1) for part in self._contributions(encoded, held_out, chunk)]
         return self.baseline + np.concatenate(found)
 
-    def contributions(self, encoded: Encoded, own: Own | None = None) -> Floats:
+    def contributions(self, encoded: Encoded, held_out: HeldOut | None = None) -> Floats:
         """Return what d columns and last a remainder add to the score, shape (n, d + 1).
 
         With the baseline, the contributions of a row sum to its score.
         """
         empty = np.empty((0, self.encoder.n_columns + 1))
-        return np.concatenate([empty, *self._contributions(encoded, own)])
+        return np.concatenate([empty, *self._contributions(encoded, held_out)])
 
     def expect(self, encoded: Encoded, rows: Ints, columns: Ints) -> Expected:
         """Return what was expected of m cells, given by the numbers of their rows and columns."""
@@ -124,11 +124,13 @@ class Scorer:
         return np.concatenate([np.empty(0), *found])
 
     def _contributions(
-        self, encoded: Encoded, own: Own | None = None, size: int | None = None
+        self, encoded: Encoded, held_out: HeldOut | None = None, size: int | None = None
     ) -> Iterator[Floats]:
         """Yield the contributions of some rows at a time: the one loop over the parts."""
         for rows, start, stop in self._chunks(encoded, size):
-            mine = own and Own(np.resize(own.ids[start:stop], len(rows.targets)), own.folds)
+            mine = held_out
+            if mine is not None:
+                mine = mine._replace(ids=np.resize(mine.ids[start:stop], len(rows.targets)))
             found: dict[str, Floats] = {}
             for part in (addend.part for addend in self.addends):
                 found[part.name] = part.contributions(rows, found, mine)

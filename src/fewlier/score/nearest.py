@@ -51,18 +51,18 @@ class Landmarks:
         points: Float[Tensor, "n i"],
         owner: Int[Tensor, " i"],
         alone: Float[Tensor, " d"],
-        own: Ints | None,
+        ids: Ints | None,
     ) -> Float[Tensor, "n d"]:
         """Return each column's part in the mean squared distance to the nearest landmarks.
 
-        With `own`, the ids of the n points, neither a point nor its copies are its neighbours; a
+        With `ids` of the n points, neither a point nor its copies are its neighbours; a
         point without any other neighbour takes the distances `alone`.
         """
         squares = (self.points**2).sum(-1)
         # Without |x|^2, which is the same for all landmarks.
         rough = in_tiles(lambda p: torch.addmm(squares, p, self.points.T, alpha=-2), points)
-        if own is not None and self.ids is not None:
-            is_self = torch.from_numpy(own[:, None] == self.ids).to(rough.device)
+        if ids is not None and self.ids is not None:
+            is_self = torch.from_numpy(ids[:, None] == self.ids).to(rough.device)
             rough = rough.masked_fill(is_self, torch.inf)
         n_candidates = min(_MARGIN * self.n_nearest, len(self.points))
         found = rough.topk(n_candidates, largest=False)

@@ -13,7 +13,7 @@ from torch import Tensor
 from fewlier.arrays import Floats, Ints
 from fewlier.density.rows import Rows
 from fewlier.score.nearest import LEAST, Landmarks, column_weights, typical_distances
-from fewlier.score.part import Own, Part
+from fewlier.score.part import HeldOut, Part
 from fewlier.score.space import Space
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder
@@ -59,15 +59,16 @@ class Side:
     typical: Float[Tensor, " d"]
     impossible: Float[Tensor, " d"] | None
 
-    def distances(self, rows: Rows, own: Ints | None) -> Float[Tensor, "n d"]:
+    def distances(self, rows: Rows, ids: Ints | None) -> Float[Tensor, "n d"]:
         """Return the columns' parts in the squared distance of rows to the nearest landmarks.
 
-        A missing cell counts the typical distance. On the side of the normals, a cell that is
+        With `ids`, rows of the fit are not their own neighbours. A missing cell counts the typical
+        distance. On the side of the normals, a cell that is
         missing although no normal row misses one counts as impossible, and an impossible number
         keeps its own distance if that is larger.
         """
         points = self.space.place_known(rows)
-        found = self.landmarks.distances(points, self.space.owner, self.typical, own)
+        found = self.landmarks.distances(points, self.space.owner, self.typical, ids)
         without = self.typical
         if self.impossible is not None:
             is_gap = ~rows.observed & self.space.missable
@@ -78,13 +79,13 @@ class Side:
         return torch.where(rows.has_value, found, without)
 
     def log_ratio(self, distances: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-        """Return 1/2 log(D / D_0), D the sum of the distances and D_0 that of the typical ones."""
+        """Return 1/2 log(D / D_0): D sums the distances, D_0 the typical distances."""
         return (distances.sum(-1) / self.typical.sum()).log() / 2
 
     def split_log_ratio(self, distances: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
         r"""Split `log_ratio` over the columns: 1/2 (a_d - e_d) / L(D, D_0).
 
-        a_d are the parts of D and e_d those of D_0; L is the logarithmic mean
+        a_d are the parts of D, e_d the parts of D_0; L is the logarithmic mean
         (D - D_0) / (log D - log D_0), with L(D, D) = D, so that nothing is left over.
         """
         typical = self.typical.sum()
@@ -130,8 +131,8 @@ class Neighbours(Part):
 
     Anomalies of a new kind lie far from normal rows and from labelled anomalies alike. So the
     distance from normal rows counts more, w >= 1, the better it alone finds the labelled anomalies:
-    z is the sum of two scores, that of both distances, and `novelty` times that of the first, each
-    in its standard deviation.
+    z is the sum of two scores, each in its standard deviation: the score of both distances, and
+    `novelty` times the score of the first alone.
 
     Parameters
     ----------
@@ -165,13 +166,13 @@ class Neighbours(Part):
         plain, far = _measure_normals(space, known, ids)
         if not len(anomalies):
             return cls(plain, None, _UNKNOWN_NOVELTY, 1.0, _spread(far))
-        odd = Rows.of(anomalies, device)
+        labelled = Rows.of(anomalies, device)
         of_normals = _in_chunks(plain.distances, known, ids)
-        of_anomalies = _in_chunks(plain.distances, odd, None)
+        of_anomalies = _in_chunks(plain.distances, labelled, None)
         novelty = _novelty(plain.log_ratio(of_normals), plain.log_ratio(of_anomalies))
         space = space.weighed(column_weights(of_anomalies, plain.typical))
         side, far = _measure_normals(space, known, ids)
-        other, near = _measure_anomalies(space, (odd, anomalies.ids()), (known, ids))
+        other, near = _measure_anomalies(space, (labelled, anomalies.ids()), (known, ids))
         normal_weight = 1 + novelty * _spread(far - near) / _spread(far)
         return cls(side, other, novelty, normal_weight, _spread(normal_weight * far - near))
 
@@ -191,10 +192,10 @@ class Neighbours(Part):
         self,
         rows: Rows,
         before: Mapping[str, Floats],  # noqa: ARG002 - of the interface
-        own: Own | None = None,
+        held_out: HeldOut | None = None,
     ) -> Floats:
         """Return what each column adds to z, and a remainder of zeros, shape (n, d + 1)."""
-        ids = None if own is None else own.ids
+        ids = None if held_out is None else held_out.ids
         distances = self.normals.distances(rows, ids)
         total = self.normal_weight * self.normals.split_log_ratio(distances)
         if self.anomalies is not None:
@@ -257,12 +258,12 @@ def _measure_anomalies(
 def _usual(
     space: Space, landmarks: Landmarks, normals: Rows, ids: Ints
 ) -> tuple[Float[Tensor, " d"], Float[Tensor, "n d"]]:
-    """Return the typical distances, and those of each normal with these in its gaps."""
+    """Return the typical distances, and each normal's distances with the typical in its gaps."""
     d = len(space.weight)
     alone = torch.full((d,), LEAST / d, dtype=torch.float64, device=space.weight.device)
 
-    def measure(rows: Rows, own: Ints | None) -> Float[Tensor, "n d"]:
-        return landmarks.distances(space.place_known(rows), space.owner, alone, own)
+    def measure(rows: Rows, ids: Ints | None) -> Float[Tensor, "n d"]:
+        return landmarks.distances(space.place_known(rows), space.owner, alone, ids)
 
     found, has_value = _in_chunks(measure, normals, ids), normals.has_value
     typical = typical_distances(found, has_value)

@@ -12,11 +12,11 @@ from fewlier.state import State
 from fewlier.table import Encoder
 
 
-class Own(NamedTuple):
-    """Marks n rows as rows of the fit, which must not be judged by what has seen them.
+class HeldOut(NamedTuple):
+    """Says of n rows that they are rows of the fit, to be judged by what has not seen them.
 
     `ids` says which rows they are (see `Encoded.ids`); copies share an id. `folds` are the folds
-    whose members may score them; None stands for all.
+    whose members may score them, None for all.
     """
 
     ids: Ints
@@ -50,7 +50,7 @@ class Part(ABC):
 
     @abstractmethod
     def contributions(
-        self, rows: Rows, before: Mapping[str, Floats], own: Own | None = None
+        self, rows: Rows, before: Mapping[str, Floats], held_out: HeldOut | None = None
     ) -> Floats:
         """Return what d columns and last a remainder add to the part's score, shape (n, d + 1).
 
@@ -60,7 +60,7 @@ class Part(ABC):
             n rows.
         before : mapping of str to array (n, d + 1)
             Contributions of the parts evaluated before, by name.
-        own : Own or None
+        held_out : HeldOut or None
             Given for rows of the fit: nothing that has seen a row, or a copy of it, judges it.
         """
 

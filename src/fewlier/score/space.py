@@ -27,8 +27,8 @@ class NumericColumns:
     """The m columns of numbers that networks read as codes, as logarithms, or as one of two.
 
     Of categories one is as far from another as from any; of counts 3 is nearer to 4 than to 9. And
-    a number that its column's distribution gives no probability is a number still: beside counts
-    from 0 to 9, 1000 is further away than 11.
+    a number that is impossible in its column still lies somewhere: where counts run from 0 to 9,
+    1000 is further away than 11.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class NumericColumns:
             unit.append(stats.unit)
             # A file may say what no table can have: the mean of numbers in its own units is 1.
             mean = np.clip(stats.mean_target / stats.unit, 0, 1)
-            # Not the mean of levels: some may be those of labelled anomalies alone.
+            # Not the mean of levels: some may occur in labelled anomalies alone.
             fill.append(np.median(levels[m, :n_codes]) if n_codes else mean)
         indices = (torch.tensor(part, dtype=torch.int64) for part in (found, start, spare))
         values = (torch.tensor(part, dtype=torch.float32) for part in (levels, unit, fill))

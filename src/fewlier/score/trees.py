@@ -14,7 +14,7 @@ from torch import Tensor
 from fewlier.arrays import Bools, Floats, Ints
 from fewlier.density.rows import Rows
 from fewlier.score.nodes import Nodes
-from fewlier.score.part import Own, Part
+from fewlier.score.part import HeldOut, Part
 from fewlier.score.space import NumericColumns
 from fewlier.state import State, require
 from fewlier.table import Encoder
@@ -30,10 +30,32 @@ _LEAST_SPREAD, _LEAST_SPREAD_OF_DENSITY = 1e-6, 1e-4
 
 
 class Bags(NamedTuple):
-    """Which trees have seen which rows of the fit: their `ids` in order, and `seen` (r, trees)."""
+    """Which trees have seen which rows of the fit, or copies of them.
+
+    `ids` are the distinct rows in order, and `seen` (r, t) says which of t trees have seen them.
+    """
 
     ids: Ints
     seen: Bools
+
+    @classmethod
+    def from_draws(cls, ids: Ints, draws: list[Ints]) -> "Bags":
+        """Write down the rows that each tree has drawn, given the ids of all rows."""
+        distinct, place = np.unique(ids, return_inverse=True)
+        seen = np.zeros((len(distinct), len(draws)), dtype=np.bool_)
+        for tree, rows in enumerate(draws):
+            seen[place[rows], tree] = True
+        return cls(distinct, seen)
+
+    def weights(self, ids: Ints) -> npt.NDArray[np.float32]:
+        """Weigh the trees for n rows, shape (n, t), 1 on average: 0 where a tree has seen a row."""
+        n_trees = self.seen.shape[1]
+        seen = np.zeros((len(ids), n_trees), dtype=np.bool_)
+        place = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
+        is_known = self.ids[place] == ids
+        seen[is_known] = self.seen[place[is_known]]
+        share = (~seen).mean(1, keepdims=True).clip(1 / n_trees)
+        return np.asarray(~seen / share, dtype=np.float32)
 
 
 @final
@@ -75,8 +97,8 @@ class Features:
 class Trees(Part):
     r"""The part z(x) = (mean over trees of the share of anomalies where x ends - mean) / spread.
 
-    On its way down a tree, a row changes from the value of a node to that of its child. The change
-    is a contribution of the column that the node splits by, centred on normal rows.
+    On its way down a tree, a row moves from a node to its child. The change in value is a
+    contribution of the column that the node splits by, centred on normal rows.
 
     Parameters
     ----------
@@ -105,7 +127,13 @@ class Trees(Part):
 
     @classmethod
     def grow(
-        cls, features: Features, rows: Rows, density: Floats, labels: tuple[Ints, Bools], seed: int
+        cls,
+        features: Features,
+        rows: Rows,
+        density: Floats,
+        ids: Ints,
+        is_anomaly: Bools,
+        seed: int,
     ) -> "Trees":
         """Grow trees on rows of the fit.
 
@@ -115,12 +143,11 @@ class Trees(Part):
             What to read of the rows.
         rows, density : Rows, array (r, d + 1)
             The rows, and the contributions of a density that has not trained on them.
-        labels : array (r,), array of bool (r,)
-            Their ids, and which are anomalies.
+        ids, is_anomaly : array (r,), array of bool (r,)
+            Their ids, and which are labelled anomalies.
         seed : int
             What is drawn depends on it alone.
         """
-        ids, is_anomaly = labels
         found = features.read(rows.inside, density)
         normals = torch.from_numpy(~is_anomaly).to(found.device)
         scale = _deviations(found[normals], features.n_columns)
@@ -130,9 +157,8 @@ class Trees(Part):
         seeds = rng.integers(2**31 - 1, size=N_TREES).tolist()
         read = x.cpu().numpy()
         grown = [_tree(read[r], is_anomaly[r], s) for r, s in zip(drawn, seeds, strict=True)]
-        nodes, bags = Nodes.from_sklearn(grown, found.device), _bags(ids, drawn)
-        weights = _weights(bags, ids[~is_anomaly], N_TREES)
-        gained = _gain(nodes, features, x[normals], weights)
+        nodes, bags = Nodes.from_sklearn(grown, found.device), Bags.from_draws(ids, drawn)
+        gained = _gain(nodes, features, x[normals], bags.weights(ids[~is_anomaly]))
         spread = float(gained.sum(1).cpu().numpy().std())
         spread = spread if spread > _LEAST_SPREAD else 1.0
         centre = torch.from_numpy(gained.cpu().numpy().mean(0)).to(found.device)
@@ -147,14 +173,13 @@ class Trees(Part):
         )
 
     def contributions(
-        self, rows: Rows, before: Mapping[str, Floats], own: Own | None = None
+        self, rows: Rows, before: Mapping[str, Floats], held_out: HeldOut | None = None
     ) -> Floats:
         """Return what each column adds to z, and a remainder of zeros, shape (n, d + 1)."""
         x = _scaled(self.features.read(rows, before["density"]), self.scale)
-        n_trees = len(self.nodes.roots)
-        weights = np.ones((len(x), n_trees), dtype=np.float32)
-        if own is not None and self.bags is not None:
-            weights = _weights(self.bags, own.ids, n_trees)
+        weights = np.ones((len(x), len(self.nodes.roots)), dtype=np.float32)
+        if held_out is not None and self.bags is not None:
+            weights = self.bags.weights(held_out.ids)
         gained = _gain(self.nodes, self.features, x, weights)
         columns: Floats = ((gained - self.centre) / self.spread).cpu().numpy()
         return np.pad(columns, ((0, 0), (0, 1)))
@@ -211,25 +236,6 @@ def _tree(x: npt.NDArray[np.float32], y: Bools, seed: int) -> ExtraTreeClassifie
         min_samples_leaf=2, max_features="sqrt", class_weight="balanced", random_state=seed
     )
     return tree.fit(x, y)
-
-
-def _bags(ids: Ints, drawn: list[Ints]) -> Bags:
-    """Write down which trees have seen which rows, or a copy of them."""
-    distinct, place = np.unique(ids, return_inverse=True)
-    seen = np.zeros((len(distinct), len(drawn)), dtype=np.bool_)
-    for tree, rows in enumerate(drawn):
-        seen[place[rows], tree] = True
-    return Bags(distinct, seen)
-
-
-def _weights(bags: Bags, ids: Ints, n_trees: int) -> npt.NDArray[np.float32]:
-    """Weigh the trees for n rows of the fit, shape (n, t): those that have seen a row count 0."""
-    seen = np.zeros((len(ids), n_trees), dtype=np.bool_)
-    place = np.searchsorted(bags.ids, ids).clip(max=len(bags.ids) - 1)
-    is_known = bags.ids[place] == ids
-    seen[is_known] = bags.seen[place[is_known]]
-    share = (~seen).mean(1, keepdims=True).clip(1 / n_trees)
-    return np.asarray(~seen / share, dtype=np.float32)
 
 
 def _gain(

@@ -54,8 +54,8 @@ def make_folds(
     two folds, or validates a single one. Few normals: each fold holds back its own, and a row is
     calibrated by the folds that never saw it. Many: all folds hold back the same.
 
-    `doubtful` names those of the normals that may be hidden anomalies. Where there are others in
-    number, none of the doubtful calibrates.
+    `doubtful` are the normals that may be hidden anomalies. Where there are enough others, none of
+    them calibrates.
 
     Copies of a row, which share its id in `ids`, one for each row of the table, are split as one
     row. Very common rows train in every fold.
@@ -88,7 +88,7 @@ def one_of_each(rows: Ints, ids: Ints) -> Ints:
 
 
 def _copies(chosen: Ints, rows: Ints, ids: Ints) -> Ints:
-    """Return those of the rows that are copies of chosen ones, in the order of these."""
+    """Return the rows that are copies of chosen ones, in the order of the chosen."""
     if not len(chosen):
         return chosen
     order = np.argsort(ids[chosen], kind="stable")

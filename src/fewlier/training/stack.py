@@ -124,10 +124,10 @@ def train(
 
 
 def bytes_to_train(density: Density, n_members: int) -> int:
-    """Estimate the memory that training takes: of each member in the end its best weights.
+    """Estimate the memory that training takes.
 
-    While it is in the stack there are its weights, those masked, their gradients, two moments and
-    what they become in a step, beside the best so far.
+    Every member has its best weights, and ends with a copy of them. Each in the stack has six more
+    arrays of that size: weights, masked weights, gradients, two moments and a step's results.
     """
     size = _n_bytes(density)
     n_at_once = min(n_members, max(1, MAX_STACK_BYTES // size))
@@ -159,7 +159,7 @@ class _Stack:
     """Members in training: parameters with a leading member axis, and the best seen of each.
 
     A member leaves the stack when it has waited `patience` epochs for an improvement, or when its
-    criterion is no longer finite: so it costs nothing more, and ends as it would alone.
+    criterion is no longer finite. Then it takes no more time, and ends as if trained alone.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ STEP = 0.3
 LEAST_SPREAD = 1.0
 # From the median to the lower quartile of a Gaussian, in standard deviations.
 QUARTILE = 0.6745
-# Share of the unlabelled validation rows, those of the lowest log p, that judge no epoch.
+# Share of the unlabelled validation rows, the least likely, that do not judge epochs.
 TRIMMED = 0.1
 
 
@@ -46,8 +46,8 @@ def trust(
 
     w = sigmoid((z + fence) / STEP) where a row is doubtful, else 1, with
     z = (log p - median) / spread and spread = (median - lower quartile) / 0.6745, at least
-    LEAST_SPREAD: robust location and scale over all rows of the batch. The scale is that of the
-    lower half, because log p of a clean table has a long lower tail. No gradient flows through w.
+    LEAST_SPREAD: robust location and scale over all rows of the batch. The scale is measured on
+    the lower half, because log p of a clean table has a long lower tail. w has no gradient.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from fewlier.table.columns import Kind
 # training data ever ask for, and far from where lgamma or exp lose their digits.
 LARGEST_LOG_SHAPE = math.log(50.0)
 LARGEST_LOG_MEAN = 15.0
-# A twentieth: where training has no zero, a zero should not need many epochs to be odd.
+# A mass of a twentieth, so that a column without zeros soon learns that a zero is rare.
 INITIAL_ZERO_LOG_ODDS = -3.0
 # A value many orders of magnitude above its column would leave float32, which ends near 3e38.
 LOWEST_LOG_DENSITY = -1e30
