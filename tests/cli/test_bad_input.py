@@ -52,7 +52,7 @@ def refused(fewlier, folder, tmp_path, monkeypatch):
 
 
 TABLES = {  # content, and what commands say of it
-    "empty": (b"", "a table must have a header and rows; the file is empty"),
+    "empty": (b"", "the file is empty"),
     "header alone": (b"amount,visits,city,fraud\n", "must have rows; got its header alone. Add"),
     "ragged": (TEXT.encode() + b"1,2\n", "must have 5 cells.*got 2 in row 80: '1,2'. Correct"),
     "twice a name": (TEXT.replace("id", "city", 1).encode(), "'city' 2 times. Rename or drop"),

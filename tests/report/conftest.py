@@ -8,7 +8,7 @@ from factories import FEATURES, payments, small
 
 from fewlier.report import gather, render
 from fewlier.table.label_column import LabelColumn
-from fewlier.table.reading import HeldTable
+from fewlier.table.reading import TableFile
 
 HOSTILE = [
     "<script>window.hacked = 1</script>",
@@ -38,7 +38,7 @@ def hostile_table(n=120):
 
 def of_table(detector, rows, label=None, name="new.csv", model="fraud.fewlier"):
     """Gather from a table in memory."""
-    file = HeldTable(pa.Table.from_pandas(rows, preserve_index=False), name)
+    file = TableFile.of(pa.Table.from_pandas(rows, preserve_index=False), name)
     column = None if label is None else LabelColumn(label)
     return gather(detector, file, column, source=name, model=model, progress=lambda _: None)
 

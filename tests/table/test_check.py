@@ -54,7 +54,7 @@ ODD = {
     "two spellings": (["Oslo", "oslo ", "Rome"] * 20, "'Oslo' and 'oslo ' may be the same"),
     "a slip": (
         ["1.5", "2.25", "7"] * 19 + ["1", "2", "x"],
-        "1 in another form counts as missing, such as 'x'",
+        "cells in another form count as missing: 1, as 'x'",
     ),
 }
 
@@ -76,7 +76,7 @@ def test_gaps_and_repeated_rows_are_counted():
     assert found.n_repeated == N - 3  # ids, which are left out, do not make rows different
 
 
-def test_the_options_settle_what_can_be_settled():
+def test_the_declarations_settle_what_can_be_settled():
     data = {
         "id": [f"id{i}" for i in range(N)],
         "a, b": [f"the {i} of them" for i in range(N)],
@@ -86,12 +86,9 @@ def test_the_options_settle_what_can_be_settled():
     }
     found = checked({"qty": "real"}, **data)
     assert len(found.problems) == 2
-    assert found.options == (
-        *("--ignore", "id,tags"),
-        *("--column", "qty=real", "--column", "amount=1200.50", "--column", "a, b=ignore"),
-    )
-    declared = {"id": "ignore", "tags": "ignore", "amount": "1200.50", "a, b": "ignore"}
-    assert checked(declared, **data).problems == ()
+    settled = {"id": "ignore", "tags": "ignore", "amount": "1200.50", "a, b": "ignore"}
+    assert found.declarations == {"qty": "real"} | settled
+    assert checked(found.declarations, **data).problems == ()
 
 
 def test_labels_are_counted_by_value_and_by_meaning():

@@ -178,7 +178,7 @@ def test_batches_follow_each_other(tmp_path, monkeypatch):
 
 
 FOREIGN = {
-    "an empty file": (b"", "header and rows; the file is empty"),
+    "an empty file": (b"", "the file is empty"),
     "a mark alone": (b"\xef\xbb\xbf", "the file is empty"),
     "empty lines": (b"\n\n\n", "the file is empty"),
     "a header alone": (b"a,b\n", "must have rows; got its header alone. Add rows"),

@@ -102,5 +102,5 @@ def test_a_character_cut_at_the_end_of_the_head_is_no_error():
 
 
 def test_a_header_that_never_ends_is_refused():
-    with pytest.raises(UserError, match="must begin with a header; field larger"):
+    with pytest.raises(UserError, match=r"must begin with a header.*field larger"):
         read_header(b"x" * 200_000)

@@ -40,9 +40,12 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     values += [("--normal", value) for value in normal or []]
     if found.label and found.label.problem:
         values = [("--anomaly", PLACEHOLDER)]
-    declared = {f"{name}={kind}": f"{name}={(columns or {})[name]}" for name, kind in kinds.items()}
+    said = {  # a distribution by the name that the user gave
+        name: (columns or {})[name] if kinds.get(name) == kind else kind
+        for name, kind in found.declarations.items()
+    }
     given = [text for pair in ([("--label", label)] if label else []) + values for text in pair]
-    given += [declared.get(text, text) for text in found.options]
+    given += _declaring(said)
     stem = "" if is_standard(table) else Path(table).name.split(".")[0]
     output = ["-o", f"{stem or 'model'}.fewlier"]
     command = shlex.join(["fewlier", "fit", str(table), *given, *output])
@@ -50,6 +53,16 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
         echo_json(found.to_json() | {"command": None if found.is_hopeless else command})
     else:
         _print(found, file.name, command)
+
+
+def _declaring(said: dict[str, str]) -> Iterator[str]:
+    """Write flags that declare columns; `--ignore` takes several, and splits at commas."""
+    ignored = [name for name, kind in said.items() if kind == "ignore" and "," not in name]
+    if ignored:
+        yield from ("--ignore", ",".join(ignored))
+    for name, kind in said.items():
+        if name not in ignored:
+            yield from ("--column", f"{name}={kind}")
 
 
 def _in_flags(found: "TableCheck") -> "TableCheck":

@@ -66,7 +66,7 @@ def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
     from fewlier.report import gather, write_report
     from fewlier.report.page import require_extra
     from fewlier.table.label_column import LabelColumn
-    from fewlier.table.reading import HeldTable
+    from fewlier.table.reading import TableFile
 
     try:
         require_extra()
@@ -75,7 +75,7 @@ def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
         return False
     facts = gather(
         detector,
-        HeldTable(test_rows(split), "test.csv"),
+        TableFile.of(test_rows(split), "test.csv"),
         LabelColumn(LABEL),
         source="test.csv",
         model=MODEL,

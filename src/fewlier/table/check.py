@@ -1,21 +1,20 @@
 """What a table holds, and what a fit would make of it, as data that `fewlier check` shows."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
 import numpy as np
 
-from fewlier.arrays import Codes
-from fewlier.errors import FormError, UserError
+from fewlier.errors import FormError, UserError, noting
 from fewlier.table.cells import Cells, is_text, missing, number_text
 from fewlier.table.columns import Column, Kind
 from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table
 from fewlier.table.inference import IGNORED, are_integers, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, check_enough
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, check_enough, read_labels
 from fewlier.table.numbers import PLAIN
 from fewlier.table.reading import TableFile, naming
 from fewlier.table.schema import LEFT_OUT, Schema
@@ -79,10 +78,10 @@ class TableCheck:
         The label column, if there is one.
     seconds : float
         Roughly how long a fit takes.
-    options : tuple of str
-        Options of `fewlier fit` that resolve what can be resolved: pairs of a flag and its value.
+    declarations : dict of str to str
+        What to declare of columns, so that a fit refuses and leaves out none of them unasked.
     readings : dict of str to pair of str
-        For a column that may be read in two ways, the text that declares each. The options have
+        For a column that may be read in two ways, the text that declares each. `declarations` has
         the first.
     too_few : str
         Why these rows are too few for a fit; empty if they are not.
@@ -93,7 +92,7 @@ class TableCheck:
     columns: tuple[ColumnCheck, ...]
     label: LabelCheck | None
     seconds: float
-    options: tuple[str, ...]
+    declarations: dict[str, str]
     readings: dict[str, tuple[str, str]]
     too_few: str = ""
 
@@ -101,10 +100,9 @@ class TableCheck:
     def problems(self) -> tuple[str, ...]:
         """What a fit would refuse."""
         refused = [column.why for column in self.columns if column.kind == REFUSED]
-        if not self._has_columns:
-            refused.append("No column is left to learn from.")
-        of_label = self.label.problem if self.label else ""
-        return (*refused, *(problem for problem in (of_label, self.too_few) if problem))
+        nothing = "" if self._has_columns else "No column is left to learn from."
+        others = nothing, self.label.problem if self.label else "", self.too_few
+        return (*refused, *filter(None, others))
 
     @property
     def is_hopeless(self) -> bool:
@@ -147,6 +145,9 @@ def check_table(
     is_normal = None if codes is None else codes != ANOMALY
     schema = find_columns(table, declared, is_normal, problems)
     checks = _check_columns(table, schema, problems, is_labelled=label is not None)
+    too_few: dict[str, UserError] = {}
+    with noting(too_few, ""):
+        check_enough(read_labels(None, table.n_rows) if codes is None else codes)
     ids = table.select(schema.sources).ids() if schema.columns else np.arange(table.n_rows)
     return TableCheck(
         table.n_rows,
@@ -154,9 +155,9 @@ def check_table(
         tuple(checks),
         found,
         rough_seconds(table.n_rows, len(schema.columns)),
-        tuple(_options(declared, checks, problems)),
+        _declarations(declared, checks, problems),
         {n: error.forms for n, error in problems.items() if isinstance(error, FormError)},
-        _too_few(table.n_rows, codes),
+        str(too_few.get("", "")),
     )
 
 
@@ -172,15 +173,6 @@ def check_file(
         cells = rows[label.name].to_pylist() if label else ()
         features = file.features(label and label.name)
         return check_table(rows.select(features), columns, label, cells)
-
-
-def _too_few(n_rows: int, codes: Codes | None) -> str:
-    """Say why these rows are too few to learn from; empty if they are not."""
-    try:
-        check_enough(np.full(n_rows, UNLABELLED, dtype=np.int8) if codes is None else codes)
-    except UserError as error:
-        return str(error)
-    return ""
 
 
 def rough_seconds(n_rows: int, n_columns: int) -> float:
@@ -209,26 +201,23 @@ def _check_labels(label: LabelColumn, cells: Sequence[object]) -> tuple[LabelChe
 def _check_columns(
     table: Table, schema: Schema, problems: Mapping[str, UserError], *, is_labelled: bool
 ) -> list[ColumnCheck]:
-    made: dict[str, list[Column]] = {}
-    for column in schema.columns:
-        made.setdefault(column.source, []).append(column)
     left_out = {left.name: left.reason for left in schema.left_out}
     checks = []
-    for name, cells in table.cells.items():
-        n_missing = int(missing(cells).sum())
+    for name in dict.fromkeys([*table.names, *problems]):
+        cells = table.cells.get(name, np.zeros(0))
+        remarks: list[str] = []
         if name in problems:
-            checks.append(ColumnCheck(name, REFUSED, str(problems[name]), n_missing))
+            kind, why = REFUSED, str(problems[name])
         elif name in left_out:
-            is_ignored = left_out[name] == IGNORED  # and was not looked at
-            gaps = 0 if is_ignored else n_missing
-            checks.append(ColumnCheck(name, LEFT_OUT, left_out[name], gaps))
+            kind, why = LEFT_OUT, left_out[name]
         else:
-            kind, why, remarks = _describe(made[name], cells)
+            made = [column for column in schema.columns if column.source == name]
+            kind, why, remarks = _describe(made, cells)
             if not is_labelled and name.lower() in _LABEL_NAMES:
-                remarks = [*remarks, "may be the label"]
-            checks.append(ColumnCheck(name, kind, why, n_missing, tuple(remarks)))
-    absent = [name for name in problems if name not in table.cells]
-    return checks + [ColumnCheck(name, REFUSED, str(problems[name]), 0) for name in absent]
+                remarks.append("may be the label")
+        n_missing = 0 if why == IGNORED else int(missing(cells).sum())  # it was not looked at
+        checks.append(ColumnCheck(name, kind, why, n_missing, tuple(remarks)))
+    return checks
 
 
 def _describe(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]]:
@@ -240,13 +229,10 @@ def _describe(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]]
     if column.is_empty:
         return column.description, "no cell has a value", ["a value here will count as odd"]
     values, unread = column.conform(cells)
-    why = _why(column, values)
-    if column.form != PLAIN:
-        why = f"{why}, written like {column.form}"
+    why = _why(column, values) + (f", written like {column.form}" if column.form != PLAIN else "")
     remarks = _odd_texts(values) if is_text(values) else _odd_numbers(values)
     if unread is not None:
-        count = "counts" if unread.n == 1 else "count"
-        remarks.append(f"{unread.n} in another form {count} as missing, such as {unread.text!r}")
+        remarks.append(f"cells in another form count as missing: {unread.n}, as {unread.text!r}")
     return column.description, why, remarks
 
 
@@ -267,14 +253,12 @@ def _odd_numbers(values: Cells) -> list[str]:
     """Say which numbers may stand for gaps, and whether the column counts the rows."""
     known = values[~missing(values)]
     remarks = []
-    for number in (n for n in _STAND_INS if n in (known.min(), known.max())):
+    for number in {*_STAND_INS} & {known.min(), known.max()}:
         others = known[known != number]
-        n = len(known) - len(others)
-        spread = float(np.ptp(others)) if len(others) else 0.0
+        n, spread = len(known) - len(others), float(np.ptp(others)) if len(others) else 0.0
         if n > 1 and spread and np.abs(others - number).min() > spread:
             remarks.append(f"{number_text(number)} in {n} rows may stand for a missing value")
-    steps = np.diff(known)
-    if len(known) >= _MIN_ROWS and len(known) == len(values) and (steps == 1).all():
+    if len(known) >= _MIN_ROWS and len(known) == len(values) and (np.diff(known) == 1).all():
         remarks.append("counts the rows: leave it out unless it is a clock")
     elif len(known) >= _MIN_ROWS and are_integers(known) and len(np.unique(known)) == len(known):
         remarks.append("every number differs: leave it out if it is an identifier")
@@ -283,34 +267,28 @@ def _odd_numbers(values: Cells) -> list[str]:
 
 def _odd_texts(values: Cells) -> list[str]:
     """Say which texts may stand for gaps, and which may be one category in two spellings."""
-    counts = Counter(values[~missing(values)])
-    spellings: dict[str, list[str]] = {}
-    for text in counts:
-        spellings.setdefault(text.strip().casefold(), []).append(text)
-    remarks = [
-        f"{texts[0]!r} in {sum(counts[text] for text in texts)} rows may stand for a missing value"
-        for folded, texts in spellings.items()
-        if folded in _STAND_IN_TEXTS
-    ]
-    several = [texts for texts in spellings.values() if len(texts) > 1]
-    return remarks + [f"{' and '.join(map(repr, texts[:3]))} may be the same" for texts in several]
+    spellings: dict[str, Counter[str]] = defaultdict(Counter)
+    for text, n in Counter(values[~missing(values)]).items():
+        spellings[text.strip().casefold()][text] = n
+    remarks = []
+    for folded, texts in spellings.items():
+        if folded in _STAND_IN_TEXTS:
+            first = next(iter(texts))
+            remarks.append(f"{first!r} in {texts.total()} rows may stand for a missing value")
+        if len(texts) > 1:
+            remarks.append(f"{' and '.join(map(repr, [*texts][:3]))} may be the same")
+    return remarks
 
 
-def _options(
+def _declarations(
     declared: Mapping[str, str], checks: Sequence[ColumnCheck], problems: Mapping[str, UserError]
-) -> list[str]:
-    """Return options that resolve what a fit would refuse or note, and those given that fit."""
-    wrong = {name for name, problem in problems.items() if not isinstance(problem, FormError)}
-    kept = {name: text for name, text in declared.items() if name not in wrong}
-    ignored = [name for name, said in kept.items() if said == IGNORE]
-    ignored += [c.name for c in checks if c.kind == LEFT_OUT and c.name not in ignored]
-    said = {name: text for name, text in kept.items() if text != IGNORE}
-    for name, problem in problems.items():
+) -> dict[str, str]:
+    """Return what is declared and fits, and what settles the rest."""
+    found = {name: said for name, said in declared.items() if name not in problems}
+    for check in checks:
+        problem = problems.get(check.name)
         if isinstance(problem, FormError):
-            said[name] = problem.forms[0]
-        elif name not in declared:
-            ignored.append(name)
-    said |= {name: IGNORE for name in ignored if "," in name}  # --ignore splits at commas
-    ignored = [name for name in ignored if name not in said]
-    options = [text for name, text in said.items() for text in ("--column", f"{name}={text}")]
-    return [*(["--ignore", ",".join(ignored)] if ignored else []), *options]
+            found[check.name] = problem.forms[0]
+        elif check.kind == LEFT_OUT or (problem and check.name not in declared):
+            found[check.name] = IGNORE
+    return found

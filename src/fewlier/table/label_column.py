@@ -1,7 +1,7 @@
 """The label column of a table: which of its values mean anomaly, normal or neither."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,7 +17,7 @@ from fewlier.table.cells import MISSING, cell_text
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 
 _TRUTH = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, "-1": -1.0}
-_MEANINGS = {ANOMALY: "an anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
+_WORDS = {ANOMALY: "anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
 _TAKEN = {
     ANOMALY: "Values not named as normal count as anomalies, each as a kind",
     NORMAL: "Values not named as anomalies count as normal",
@@ -48,22 +48,20 @@ class LabelColumn:
 
     def __post_init__(self) -> None:
         """Refuse missing values, and values on both sides."""
-        for _, value in self.named:
-            if label_text(value) is None:
-                raise UserError(
-                    f"A label that means anomaly or normal must be a value; got {value!r}, which "
-                    "stands for a missing one. Rows without a label are unlabelled anyway."
-                )
+        if "" in self.meanings:
+            raise UserError(
+                "A label that means anomaly or normal must be a value; got a missing one. Rows "
+                "without a label are unlabelled anyway."
+            )
         both = set(map(_folded, self.anomaly)) & set(map(_folded, self.normal))
         if both:
             raise UserError(f"A label cannot mean both anomaly and normal; got {min(both)!r}.")
 
     @property
-    def named(self) -> list[tuple[str, str]]:
-        """Each value that is named, after what it means."""
-        return [("anomaly", value) for value in self.anomaly] + [
-            ("normal", value) for value in self.normal
-        ]
+    def meanings(self) -> dict[str, int]:
+        """What each named value means, by its text in lower case."""
+        meanings = dict.fromkeys(map(_folded, self.anomaly), ANOMALY)
+        return meanings | dict.fromkeys(map(_folded, self.normal), NORMAL)
 
     @property
     def rest(self) -> int:
@@ -71,12 +69,6 @@ class LabelColumn:
         if self.anomaly and self.normal:
             return UNLABELLED
         return NORMAL if self.anomaly else ANOMALY
-
-    def codes(self, values: Iterable[str]) -> dict[str, int]:
-        """Return what each value means, where some are named; values are in lower case."""
-        known = dict.fromkeys(map(_folded, self.anomaly), ANOMALY)
-        known |= dict.fromkeys(map(_folded, self.normal), NORMAL)
-        return {value: known.get(value, self.rest) for value in values}
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuse a table without this column."""
@@ -106,108 +98,101 @@ class LabelReader:
 
     def __init__(self, column: LabelColumn) -> None:
         self.column = column
-        self._places: dict[str, int] = {}  # of values without regard to case
-        self._spellings: list[Counter[str]] = []  # of each value
-        self._rows: list[Ints] = []  # the place of each row's value, -1 where it has none
+        self._places: dict[str | None, int] = {}  # of each spelling; None is a missing label
+        self._rows: list[Ints] = []  # the place of each row's spelling
 
     def add(self, cells: Iterable[object]) -> None:
         """Read further cells; values other than 1 and 0 need some to be named."""
-        places = [self._count(cell) for cell in cells]
-        self._rows.append(np.array(places, dtype=np.int64))
-        unknown = {place for value, place in self._places.items() if value not in _TRUTH}
-        if unknown and not self.column.named:
-            row = next(row for row, place in enumerate(places) if place in unknown)
+        texts = map(label_text, cells)
+        rows = [self._places.setdefault(text, len(self._places)) for text in texts]
+        self._rows.append(np.array(rows, dtype=np.int64))
+        unknown = [t for t in self._places if t is not None and t.casefold() not in _TRUTH]
+        if unknown and not self.column.meanings:
             raise CellError(
                 f"Label column {self.column.name!r} must hold 1 and 0, or true and false, or "
-                "nothing where the label is unknown; got "
-                f"{next(iter(self._spellings[places[row]]))!r}",
-                row,
+                f"nothing where the label is unknown; got {unknown[0]!r}",
+                rows.index(self._places[unknown[0]]),
                 "Say which values mean anomaly, anomaly=['VALUE'], or which mean normal, "
                 "normal=['VALUE'].",
             )
 
-    def _count(self, cell: object) -> int:
-        """Count a cell, and return the place of its value, -1 if it is empty."""
-        text = label_text(cell)
-        if text is None:
-            return -1
-        place = self._places.setdefault(text.casefold(), len(self._places))
-        if place == len(self._spellings):
-            self._spellings.append(Counter())
-        self._spellings[place][text] += 1
-        return place
-
     @property
     def counts(self) -> dict[str, int]:
         """Rows of each value, the most frequent first, as it is spelled most often."""
-        totals = [(spelling.most_common(1)[0][0], spelling.total()) for spelling in self._spellings]
-        return dict(sorted(totals, key=lambda total: -total[1]))
+        n_rows = np.bincount(np.concatenate(self._rows), minlength=len(self._places)).tolist()
+        spellings: dict[str, Counter[str]] = defaultdict(Counter)
+        for text, n in zip(self._places, n_rows, strict=True):
+            if text is not None:
+                spellings[text.casefold()][text] = n
+        totals = {count.most_common(1)[0][0]: count.total() for count in spellings.values()}
+        return dict(sorted(totals.items(), key=lambda total: -total[1]))
 
     def read(self, *, is_complete: bool = True) -> Labels:
         """Return the labels of all rows.
 
         A complete table must have every value that is named; for any other a note is enough.
         """
-        column, rows = self.column, np.concatenate(self._rows)
-        if not self._places:
+        column, counts, rows = self.column, self.counts, np.concatenate(self._rows)
+        values = [text and text.casefold() for text in self._places]
+        if not counts:
             note = f"Label column {column.name!r} is empty: all {len(rows)} rows are unlabelled."
             return Labels(read_labels(None, len(rows)), notes=(note,))
-        if not column.named:
-            numbers = np.array([*(_TRUTH[value] for value in self._places), np.nan])
+        meanings = column.meanings
+        if not meanings:
+            numbers = np.array([_TRUTH[value] if value else np.nan for value in values])
             return Labels(read_labels(numbers[rows], len(rows)))
-        codes, counts = column.codes(self._places), self.counts
-        named = {_folded(name) for _, name in column.named}
-        others = {value: n for value, n in counts.items() if _folded(value) not in named}
-        absent = [pair for pair in column.named if _folded(pair[1]) not in self._places]
+        others = {value: n for value, n in counts.items() if value.casefold() not in meanings}
+        absent = [name for name in meanings if name not in values]
         if is_complete and absent:
-            raise _absent(column.name, *absent[0], others)
-        kinds = [value for value in counts if codes[_folded(value)] == ANOMALY]
+            raise _absent(column, absent[0], others)
+        meanings |= {value.casefold(): column.rest for value in others}
+        kinds = [value for value in counts if meanings[value.casefold()] == ANOMALY]
         if len(kinds) > MAX_KINDS:
             raise UserError(
                 f"label column {column.name!r} must name at most {MAX_KINDS:,} kinds of anomalies; "
                 f"got {len(kinds):,}, such as {_quoted(kinds[0])}. Give the column that says what "
                 "is normal, or name the values that mean anomaly."
             )
-        kind_of = np.full(len(codes) + 1, -1, dtype=np.int64)
-        kind_of[[self._places[_folded(kind)] for kind in kinds]] = np.arange(len(kinds))
-        by_place = np.array([*codes.values(), UNLABELLED], dtype=np.int8)
+        place = {kind.casefold(): number for number, kind in enumerate(kinds)}
+        kind_of = np.array([place.get(value or "", -1) for value in values], dtype=np.int64)
+        codes = np.array([meanings.get(value or "", UNLABELLED) for value in values], np.int8)
         notes, doubts = _notes(column, others, absent), tuple(_doubts(column, others))
-        return Labels(by_place[rows], tuple(kinds), kind_of[rows], notes, doubts)
+        return Labels(codes[rows], tuple(kinds), kind_of[rows], notes, doubts)
 
 
 def _notes(
-    column: LabelColumn, others: Mapping[str, int], absent: Sequence[tuple[str, str]]
+    column: LabelColumn, others: Mapping[str, int], absent: Sequence[str]
 ) -> tuple[str, ...]:
-    """Say what values without a name were taken for, and which named ones are absent."""
-    taken = f"{_TAKEN[column.rest]}, in label column {column.name!r}"
-    notes = [f"{taken}: {listed_counts(others)}."] if others else []
+    """Say what values without a name count as, and which named ones are absent."""
+    where = f"label column {column.name!r}"
+    notes = [f"{_TAKEN[column.rest]}, in {where}: {listed_counts(others)}."] if others else []
     if absent:
-        values = ", ".join(f"{_quoted(name)} ({meaning})" for meaning, name in absent)
-        notes.append(f"No row of label column {column.name!r} has {values}.")
+        values = ", ".join(f"{_quoted(name)} ({_WORDS[column.meanings[name]]})" for name in absent)
+        notes.append(f"No row of {where} has {values}.")
     return tuple(notes)
 
 
 def _doubts(column: LabelColumn, others: Mapping[str, int]) -> Iterator[str]:
     """Say which of these values may be slips of a named one."""
-    for meaning, name in column.named:
+    for name in (*column.anomaly, *column.normal):
         for value in _slips(name, others):
             yield (
                 f"Label {_quoted(value)} ({_rows(others[value])}) is close to {_quoted(name)} but "
-                f"counts as {_MEANINGS[column.rest]}. If it is a slip, correct it, or name it as "
-                f"{meaning} too."
+                f"counts as {_WORDS[column.rest]}. If it is a slip, correct it, or name it as "
+                f"{_WORDS[column.meanings[_folded(name)]]} too."
             )
 
 
-def _absent(column: str, meaning: str, name: str, others: Mapping[str, int]) -> UserError:
+def _absent(column: LabelColumn, name: str, others: Mapping[str, int]) -> UserError:
     """Return the error for a named value that no row has."""
-    close = _slips(name, others)
     remedy = f"Name one of the others: {listed_counts(others)}." if others else "Leave it out."
-    if close:
+    if close := _slips(name, others):
         remedy = f"Did you mean {_quoted(close[0])} ({_rows(others[close[0]])})?"
     elif "," in name:
         remedy = f"Name each of several values by itself. {remedy}"
     return UserError(
-        f"label column {column!r} does not hold {_quoted(name)}, named as {meaning}. {remedy}"
+        f"label column {column.name!r} does not hold {_quoted(name)}, named as "
+        f"{_WORDS[column.meanings[name]]}. {remedy}"
     )
 
 
@@ -219,11 +204,10 @@ def label_text(cell: object) -> str | None:
 
 def listed_counts(counts: Mapping[str, int]) -> str:
     """Return values with their counts, the first few of them: ``'normal.' 9,000; 'smurf.' 200``."""
-    shown = [f"{_quoted(value)} {n:,}" for value, n in list(counts.items())[:_MAX_VALUES]]
-    n_more = len(counts) - _MAX_VALUES
-    if n_more > 0:
-        n_rows = sum(list(counts.values())[_MAX_VALUES:])
-        shown.append(f"and {n_more:,} more values with {_rows(n_rows)}")
+    shown = [f"{_quoted(value)} {n:,}" for value, n in islice(counts.items(), _MAX_VALUES)]
+    more = [*counts.values()][_MAX_VALUES:]
+    if more:
+        shown.append(f"and {len(more):,} more values with {_rows(sum(more))}")
     return "; ".join(shown)
 
 

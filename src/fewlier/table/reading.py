@@ -5,14 +5,12 @@ import re
 import shutil
 import sys
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -104,14 +102,14 @@ class Batch:
 def _moments(form: DateForm, texts: Cells) -> pa.Array:
     """Return dates or times as Arrow has them; null where they are missing or unread."""
     moments, _ = form.parse(as_text(texts))
-    seconds = moments.instant if form.has_day else moments.second
-    dtype = (
-        pa.timestamp("us", "UTC" if form.is_zoned else None) if form.has_day else pa.time64("us")
-    )
-    is_missing = np.isnan(seconds)
-    return pa.array(
-        np.where(is_missing, 0, seconds * 1e6).round().astype(np.int64), mask=is_missing
-    ).cast(dtype)
+    if not form.has_day:
+        return (
+            pc.round(pa.array(moments.second * 1e6, from_pandas=True))
+            .cast("int64")
+            .cast("time64[us]")
+        )
+    microseconds = pc.round(pa.array(moments.instant * 1e6, from_pandas=True)).cast("int64")
+    return microseconds.cast(pa.timestamp("us", "UTC" if form.is_zoned else None))
 
 
 def _is_plain(column: Column) -> bool:
@@ -124,12 +122,35 @@ def _pointed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.replace_substring_regex(texts, r"^(\s*[+-]?\d*),(\d+\s*)$", r"\1.\2")
 
 
-class TableFile(ABC):
-    """An open file of rows: a header at least."""
+@final
+@dataclass(frozen=True)
+class TableFile:
+    """An open file of rows: a header at least.
+
+    Parameters
+    ----------
+    name : str
+        What to call the file in errors.
+    columns : tuple of str
+        Names of its columns.
+    chunks : callable
+        Yields the rows as they come; some chunks may be empty.
+    share_read : callable
+        Returns how much of the file has been read, from 0 to 1; None if that is unknown.
+    delimiter : str or None
+        What stands between the cells of a CSV file; None for Parquet.
+    """
 
     name: str
     columns: tuple[str, ...]
-    delimiter: str | None
+    chunks: Callable[[], Iterator[pa.Table]]
+    share_read: Callable[[], float | None]
+    delimiter: str | None = None
+
+    @classmethod
+    def of(cls, rows: pa.Table, name: str) -> "TableFile":
+        """Read rows in memory as if they came from a Parquet file."""
+        return cls(name, tuple(rows.column_names), lambda: iter([rows]), lambda: 1.0)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows in order; a file without any is an error."""
@@ -140,7 +161,7 @@ class TableFile(ABC):
                     yield Batch(self.name, rows, start, self.delimiter)
                 start += rows.num_rows
             if not start:
-                raise _no_rows()
+                raise UserError("a table must have rows; got its header alone. Add rows.")
 
     def features(self, label: str | None) -> list[str]:
         """Name the columns to learn from: all but the label and the index that pandas writes.
@@ -154,14 +175,6 @@ class TableFile(ABC):
         parts = [batch.rows for batch in self.batches()]
         return Batch(self.name, pa.concat_tables(parts), 0, self.delimiter)
 
-    @abstractmethod
-    def chunks(self) -> Iterator[pa.Table]:
-        """Yield the rows as they come; some chunks may be empty."""
-
-    @abstractmethod
-    def share_read(self) -> float | None:
-        """Return how much of the file has been read, from 0 to 1; None if that is unknown."""
-
 
 @contextmanager
 def open_table(path: PathLike) -> Iterator[TableFile]:
@@ -173,11 +186,24 @@ def open_table(path: PathLike) -> Iterator[TableFile]:
     name = "standard input" if is_standard(path) else str(path)
     with ExitStack() as stack:
         with naming(name):
-            if is_standard(path):
-                file: IO[bytes] = sys.stdin.buffer
-            else:
+            file: IO[bytes] = sys.stdin.buffer
+            if not is_standard(path):
                 file = stack.enter_context(Path(path).open("rb"))
-            table = _recognised(file, name, stack)
+            head = first_bytes(file, len(_PARQUET) + 2)
+            for magic, what in _FOREIGN.items():
+                if head.startswith(magic):
+                    raise UserError(
+                        f"a table must be CSV in UTF-8 or Parquet; got {what}. Save it as CSV."
+                    )
+            if not head.startswith(_PARQUET):
+                table = _open_csv(file, head, name)
+            elif file.seekable():
+                table = _open_parquet(file, name)
+            else:  # Parquet is read from its end
+                whole = stack.enter_context(tempfile.TemporaryFile())
+                whole.write(head)
+                shutil.copyfileobj(file, whole)
+                table = _open_parquet(whole, name)
         yield table
 
 
@@ -188,130 +214,93 @@ def naming(file: str, start: int = 0) -> Iterator[None]:
         yield
     except ParameterError:
         raise  # of the call, not of the file
-    except (CellError, ColumnErrors) as error:
-        raise UserError(f"{file}: {error.after(start)}") from error
     except UserError as error:
-        raise UserError(f"{file}: {error}") from error
+        found = error.after(start) if isinstance(error, CellError | ColumnErrors) else error
+        raise UserError(f"{file}: {found}") from error
     except pa.ArrowInvalid as error:
         raise UserError(f"{file}: a table must be CSV or Parquet; got damage: {error}.") from error
     except OSError as error:
-        reason = error.strerror or str(error)
         raise UserError(
-            f"{file}: a table must be a file that can be read; {reason}. Check the path."
+            f"{file}: a table must be a file that can be read; {error.strerror or error}."
         ) from error
 
 
-def _no_rows() -> UserError:
-    """Return the error for a file that ends after its header."""
-    return UserError("a table must have rows; got its header alone. Add rows.")
+def _open_csv(file: IO[bytes], head: bytes, name: str) -> TableFile:
+    """Read comma-separated values; every column as text, so that none is changed."""
+    is_sized = file.seekable() and file is not sys.stdin.buffer
+    size = os.fstat(file.fileno()).st_size if is_sized else 0
+    text = Unpacked(head, file)
+    delimiter, columns = read_header(text.head)
+    check_names(list(columns), 0)
 
-
-def _recognised(file: IO[bytes], name: str, stack: ExitStack) -> TableFile:
-    head = first_bytes(file, len(_PARQUET) + 2)
-    for magic, what in _FOREIGN.items():
-        if head.startswith(magic):
-            raise UserError(f"a table must be CSV in UTF-8 or Parquet; got {what}. Save it as CSV.")
-    if head.startswith(_PARQUET):
-        if not file.seekable():  # Parquet is read from its end
-            whole = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-            whole.write(head)
-            shutil.copyfileobj(file, whole)
-            file = whole
-        return _ParquetFile(file, name)
-    return _CsvFile(file, head, name)
-
-
-@final
-class _CsvFile(TableFile):
-    """Comma-separated values; every column is read as text, so that none is changed."""
-
-    def __init__(self, file: IO[bytes], head: bytes, name: str) -> None:
-        self.name, self._file = name, file
-        is_plain = file.seekable() and file is not sys.stdin.buffer
-        self._size = os.fstat(file.fileno()).st_size if is_plain else None
-        self._text = Unpacked(head, file)
-        self.delimiter, self.columns = read_header(self._text.head)
-        check_names(list(self.columns), 0)
-
-    def chunks(self) -> Iterator[pa.Table]:
+    def chunks() -> Iterator[pa.Table]:
+        last = ""
         try:
-            reader = pa_csv.open_csv(
-                pa.PythonFile(self._text.stream, mode="r"),
+            for batch in pa_csv.open_csv(
+                pa.PythonFile(text.stream, mode="r"),
                 # One thread, because only then are faulty rows numbered.
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(
-                    delimiter=self.delimiter,
+                    delimiter=delimiter,
                     newlines_in_values=True,
                     # In a single column an empty line is a missing cell.
-                    ignore_empty_lines=len(self.columns) > 1,
+                    ignore_empty_lines=len(columns) > 1,
                 ),
                 convert_options=pa_csv.ConvertOptions(
-                    column_types=dict.fromkeys(self.columns, pa.string()),
-                    strings_can_be_null=False,
+                    column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False
                 ),
-            )
-            last = ""
-            for batch in reader:
-                self._text.check()
+            ):
+                text.check_growth()
                 rows = pa.Table.from_batches([batch])
                 last = rows[-1][-1].as_py() if rows.num_rows else last
                 yield rows
         except pa.ArrowInvalid as error:
-            raise _csv_error(str(error)) from error
+            if "Empty CSV" not in str(error):
+                raise _csv_error(error) from error
         # Arrow takes what follows an opening quote for one cell, to the end of the file.
-        if self._text.stream.n_quotes % 2 and "\n" in last:
+        if text.stream.n_quotes % 2 and "\n" in last:
             raise UserError(
                 f"a quote that opens a cell must be closed; got none after {last[:40]!r}. Close "
                 "it, or double a quote that belongs to the cell."
             )
 
-    def share_read(self) -> float | None:
-        return min(self._file.tell() / self._size, 1.0) if self._size else None
+    def share_read() -> float | None:
+        return min(file.tell() / size, 1.0) if size else None
+
+    return TableFile(name, columns, chunks, share_read, delimiter)
 
 
-def _csv_error(found: str) -> UserError:
+def _csv_error(error: pa.ArrowInvalid) -> Exception:
     """Return what arrow's message means; its own handler of rows fails where they are not UTF-8."""
-    ragged = _RAGGED.search(found)
-    if ragged:
+    if ragged := _RAGGED.search(str(error)):
         number, expected, actual, text = ragged.groups()
         return UserError(
             f"every row must have {expected} cells, as the header has; got {actual} in row "
             f"{int(number) - 2}: {text[:60]!r}. Correct the row, or put quotes around cells that "
             "contain the delimiter."
         )
-    if "UTF8" in found:
-        return not_utf8(found)
-    if "Empty CSV" in found:
-        return _no_rows()
-    return UserError(f"a table must be CSV or Parquet; got damage: {found}.")
+    return not_utf8(error) if "UTF8" in str(error) else error
 
 
-@final
-class _ParquetFile(TableFile):
-    """Parquet; columns keep their types."""
+def _open_parquet(file: IO[bytes], name: str) -> TableFile:
+    """Read Parquet; columns keep their types."""
+    file.seek(0)
+    # Neither whole row groups nor whole columns are held: files may be larger than memory.
+    parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=_BLOCK_BYTES)
+    n_read, n_rows = 0, parquet.metadata.num_rows
+    check_names(parquet.schema_arrow.names, n_rows)
 
-    delimiter = None
+    def chunks() -> Iterator[pa.Table]:
+        nonlocal n_read
+        for batch in parquet.iter_batches(_BATCH_ROWS, use_threads=False):
+            start, n_read = n_read, n_read + batch.num_rows
+            columns = zip(batch.schema.names, batch.columns, strict=True)
+            yield pa.table({name: _sound(name, column, start) for name, column in columns})
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self.name = name
-        file.seek(0)
-        # Neither whole row groups nor whole columns are held: files may be larger than memory.
-        self._parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=_BLOCK_BYTES)
-        self.columns = tuple(self._parquet.schema_arrow.names)
-        check_names(list(self.columns), self._parquet.metadata.num_rows)
-        self._n_read = 0
-
-    def chunks(self) -> Iterator[pa.Table]:
-        for batch in self._parquet.iter_batches(_BATCH_ROWS, use_threads=False):
-            rows, start = pa.Table.from_batches([batch]), self._n_read
-            self._n_read += batch.num_rows
-            yield pa.table({name: _sound(name, rows[name], start) for name in self.columns})
-
-    def share_read(self) -> float | None:
-        return self._n_read / int(self._parquet.metadata.num_rows)
+    return TableFile(name, tuple(parquet.schema_arrow.names), chunks, lambda: n_read / n_rows)
 
 
-def _sound(name: str, column: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
+def _sound(name: str, column: pa.Array, start: int) -> pa.Array:
     """Return a column that is safe to compute with; Parquet does not promise that text is UTF-8."""
     try:
         column.validate(full=True)
@@ -324,22 +313,3 @@ def _sound(name: str, column: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
         ) from error
     # Some of arrow's functions have no kernel for views.
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
-
-
-@final
-class HeldTable(TableFile):
-    """Rows in memory, read like a Parquet file."""
-
-    delimiter = None
-
-    def __init__(self, rows: pa.Table, name: str) -> None:
-        self.name, self._rows = name, rows
-        self.columns = tuple(rows.column_names)
-
-    def chunks(self) -> Iterator[pa.Table]:
-        """Yield all rows at once."""
-        yield self._rows
-
-    def share_read(self) -> float | None:
-        """Return that nothing is left to read."""
-        return 1.0

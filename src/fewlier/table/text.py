@@ -23,30 +23,25 @@ def read_header(head: bytes) -> tuple[str, tuple[str, ...]]:
     end = max(head.rfind(b"\n"), head.rfind(b"\r"))  # beyond it a character may be cut in two
     try:
         text = (head if end < 0 else head[:end]).decode("utf-8-sig")
-        names = [_names(text, delimiter, strict=True) for delimiter in DELIMITERS]
-        if max(map(len, names)) <= 1:  # where quotes are wrong for all, they do not decide
-            names = [_names(text, delimiter, strict=False) for delimiter in DELIMITERS]
     except UnicodeDecodeError as error:
-        raise not_utf8(str(error)) from error
-    except csv.Error as error:
-        raise UserError(f"a table must begin with a header; {error}.") from error
-    most = max(names, key=len)
+        raise not_utf8(error) from error
+    most: list[str] = []
+    delimiter, problem = ",", "the file is empty"
+    for is_strict in (True, False):  # where quotes are wrong for all, they do not decide
+        for mark in DELIMITERS if len(most) <= 1 else ():
+            lines = csv.reader(io.StringIO(text, ""), delimiter=mark, strict=is_strict)
+            try:
+                names = next(lines, [])
+            except csv.Error as error:
+                names, problem = [], str(error)
+            if len(names) > len(most):
+                most, delimiter = names, mark
     if not most:
-        raise UserError("a table must have a header and rows; the file is empty.")
-    return DELIMITERS[names.index(most)], tuple(most)
+        raise UserError(f"a table must begin with a header, with rows below; {problem}.")
+    return delimiter, tuple(most)
 
 
-def _names(text: str, delimiter: str, *, strict: bool) -> list[str]:
-    """Return the cells of the first line; none if it is strictly read and not correctly quoted."""
-    try:
-        return next(csv.reader(io.StringIO(text, ""), delimiter=delimiter, strict=strict), [])
-    except csv.Error:
-        if strict:
-            return []
-        raise
-
-
-def not_utf8(found: str) -> UserError:
+def not_utf8(found: Exception) -> UserError:
     """Return the error for text in another encoding."""
     return UserError(
         f"text must be UTF-8; got other bytes: {found}. Save it as UTF-8; spreadsheets call it "
@@ -74,7 +69,7 @@ class Unpacked:
             source = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), codec)
         start = first_bytes(source, _PEEK_BYTES if codec else MAX_HEADER_BYTES)
         self.stream = Rejoined(start, source)
-        self._check_growth(len(start))
+        self.check_growth(len(start))
         self.head = start[:MAX_HEADER_BYTES]
         if len(start) >= MAX_HEADER_BYTES and not {10, 13} & set(self.head):
             raise UserError(
@@ -82,11 +77,9 @@ class Unpacked:
                 "longer line. Check that it is a table."
             )
 
-    def check(self) -> None:
-        """Refuse a file that has grown too much so far."""
-        self._check_growth(self.stream.n_bytes)
-
-    def _check_growth(self, n_bytes: int) -> None:
+    def check_growth(self, n_ahead: int = 0) -> None:
+        """Refuse a file that has grown too much: what was read, or `n_ahead` bytes of it."""
+        n_bytes = max(self.stream.n_bytes, n_ahead)
         if n_bytes >= _PEEK_BYTES and n_bytes > MAX_GROWTH * self._packed.n_bytes:
             raise UserError(
                 f"a compressed table may grow {MAX_GROWTH}-fold when it is unpacked; got "

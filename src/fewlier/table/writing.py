@@ -118,17 +118,16 @@ def _not_writable(path: PathLike, error: OSError | RuntimeError) -> UserError:
 
 def _csv_writer(file: IO[bytes], delimiter: str) -> Write:
     """Write comma-separated values, quoted only where needed; an empty cell is missing."""
-    has_header = False
+    # The delimiter is recognised by the header, so no other may stand free in it.
+    to_quote = {"\r", *DELIMITERS} - {delimiter}
 
     def write(rows: pa.Table) -> None:
-        nonlocal has_header
+        nonlocal to_quote
         columns = [_texts(name, rows[name]).to_pylist() for name in rows.column_names]
-        if not has_header:
-            # The delimiter is recognised by the header, so no other may stand free in it.
-            others = {*DELIMITERS} - {delimiter}
-            file.write(_lines([rows.column_names], delimiter, to_quote={"\r", *others}))
-            has_header = True
-        file.write(_lines(list(zip(*columns, strict=True)), delimiter, to_quote={"\r"}))
+        if len(to_quote) > 1:
+            file.write(_lines([rows.column_names], delimiter, to_quote))
+            to_quote = {"\r"}
+        file.write(_lines([*zip(*columns, strict=True)], delimiter, to_quote))
 
     return write
 
@@ -173,25 +172,15 @@ def _parquet_writer(file: IO[bytes]) -> Iterator[Write]:
 def put_by(batches: Iterable[Scored]) -> Iterator[Iterator[Scored]]:
     """Read all batches, and yield them once more in their order; memory holds one at a time."""
     with tempfile.TemporaryFile() as file:
-        writer, first = None, None
+        kept = []
         for batch, scores in batches:
-            # As one more column, the last; columns of Arrow may share a name.
-            rows = batch.rows.append_column("", pa.array(scores))
-            writer = writer or pa.ipc.new_stream(file, rows.schema)
-            first = first or replace(batch, rows=rows[:0])
-            writer.write_table(rows)
-        if writer is None or first is None:
-            yield iter(())
-            return
-        writer.close()
+            for rows in (batch.rows, pa.table([scores], names=["score"])):
+                with pa.ipc.new_stream(file, rows.schema) as writer:
+                    writer.write_table(rows)
+            kept.append(replace(batch, rows=batch.rows.schema.empty_table()))
         file.seek(0)
-        yield _take_out(pa.ipc.open_stream(file), first)
 
+        def read() -> pa.Table:
+            return pa.ipc.open_stream(file).read_all()
 
-def _take_out(reader: pa.ipc.RecordBatchStreamReader, first: Batch) -> Iterator[Scored]:
-    start = first.start
-    for part in reader:
-        *columns, scores = part.columns
-        rows = pa.Table.from_arrays(columns, schema=first.rows.schema.remove(len(columns)))
-        yield replace(first, rows=rows, start=start), scores.to_numpy().copy()
-        start += part.num_rows
+        yield ((replace(batch, rows=read()), read()["score"].to_numpy().copy()) for batch in kept)
