@@ -47,7 +47,7 @@ def test_check_shows_what_fit_would_refuse_and_how_to_settle_it(fewlier, tmp_pat
     done = fewlier("check", tmp_path / "t.csv")
     assert done.code == 0
     shown = done.out.decode()
-    assert "refuse: Column 'x' must say what the mark in '1.200' is" in shown
+    assert "refuse: Column 'x' does not show whether '1.200' has a fraction or thousands" in shown
     assert "--column x=1200.50 -o t.fewlier" in shown
     assert "decide: --column x=1200.50 or --column x=1.200,50\n" in shown
     assert "learn from" not in shown

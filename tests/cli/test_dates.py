@@ -196,7 +196,7 @@ def test_an_ambiguous_column_is_refused_until_it_is_declared(fewlier, tmp_path):
     fit = ("fit", tmp_path / "t.csv", "-o", tmp_path / "m.fewlier", "--max-epochs", "1")
     done = fewlier(*fit)
     assert done.code == 2
-    assert "Column 'when' must say which day '12/01/2026' is" in done.err
+    assert "Column 'when' does not show which day '12/01/2026' is" in done.err
     assert "--column when=%d/%m/%Y or --column when=%m/%d/%Y" in done.err
     assert fewlier(*fit, "--column", "when=%m/%d/%Y").code == 0
     schema = AnomalyDetector.load(tmp_path / "m.fewlier").model_.encoder.schema

@@ -209,7 +209,7 @@ AMBIGUOUS = ["03/04/2026", "05/06/2026", "07/08/2026"]
 
 def test_an_ambiguous_column_is_refused_and_can_be_declared():
     advice = (
-        r"Column 'when' must say which day '03/04/2026' is.*'when': '%d/%m/%Y'} or .*'%m/%d/%Y'}"
+        r"Column 'when' does not show which day '03/04/2026'.*'when': '%d/%m/%Y'} or .*'%m/%d/%Y'}"
     )
     with pytest.raises(UserError, match=advice):
         schema_of(AMBIGUOUS)

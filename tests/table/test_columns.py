@@ -203,10 +203,10 @@ def test_all_that_is_wrong_with_columns_is_told_at_once():
     first, *lines = str(caught.value).splitlines()
     assert first == "6 columns cannot be used as they are:"
     beginnings = [
-        "- Column 'a' must say what the mark in '1.200' is",
+        "- Column 'a' does not show whether '1.200' has a fraction or thousands",
         "- Column 'b' is declared 'count' but has 1 negative value",
         "- Column 'c' must be declared one of",
-        "- Column 'd' must say which day '03/04/2026' is",
+        "- Column 'd' does not show which day '03/04/2026' is",
         "- Column 'e' is nested.",
         "- columns={'nowhere': 'real'} must name a column of the table; got 'nowhere'.",
     ]
@@ -399,7 +399,7 @@ def test_a_form_is_declared_by_an_example(said, expected):
 
 
 def test_an_ambiguous_column_is_refused_with_both_readings():
-    message = "Column 'x0' must say what the mark in '1.200' is"
+    message = "Column 'x0' does not show whether '1.200' has a fraction or thousands"
     readings = "columns={'x0': '1200.50'} or columns={'x0': '1.200,50'}"
     with pytest.raises(UserError, match=f"{re.escape(message)}.*{re.escape(readings)}"):
         infer_schema(Table.of([["1.200"], ["3.400"]]))

@@ -8,8 +8,8 @@ from stored import read, record_of, reread
 
 from fewlier.errors import FormatError, UserError
 from fewlier.table import Table
+from fewlier.table.declarations import find_forms
 from fewlier.table.numbers import PLAIN, NumberForm, recognise
-from fewlier.table.recognition import find_forms
 
 
 def column(*cells):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import islice
@@ -38,16 +39,16 @@ _ISO_SHAPES = {
     ISO_TIME: re.compile(_CLOCK),
 }
 _DIRECTIVES = "YymbBdaAHIMSfpz"
-# A text is cut into these, from left to right, to guess the pattern that it is written in.
+# A text is cut into these to guess the pattern that it is written in.
 _PARTS = re.compile(
-    r"(?P<clock>[0-9]{1,2}:[0-9]{2})(?P<second>:[0-9]{2})?(?P<fraction>\.[0-9]{1,6})?"
-    r"(?P<half> ?[AaPp][Mm])?(?P<zone> ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?"
-    r"|(?P<year>(?<![0-9])[0-9]{4}(?![0-9]))|(?P<two>(?<![0-9])[0-9]{1,2}(?![0-9]))"
-    r"|(?P<word>[^\W\d_]+)|(?P<mark>[^\w%]+)"
+    r"(?P<clock>\b[0-9]{1,2}:[0-9]{2})(?P<S>:[0-9]{2})?(?P<f>\.[0-9]{1,6})?(?P<p> ?[AaPp][Mm])?"
+    r"(?P<z> ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?|(?P<word>[^\W\d_]+)|[0-9]+"
 )
-_NUMERIC = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
-_SHORT_YEAR = re.compile(r"[0-9]{2}([./])[0-9]{2}\1[0-9]{2}(?![0-9])")
-_ORDERS = ("%d", "%m"), ("%m", "%d")
+# A date in figures: 2026/3/4, 3/4/2026 or 03/04/26.
+_FIGURES = re.compile(
+    r"(?<![0-9])(?:[0-9]{4}([./-])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([./-])[0-9]{1,2}\2[0-9]{4}"
+    r"|[0-9]{2}([./])[0-9]{2}\3[0-9]{2})(?![0-9])"
+)
 
 
 class Moments(NamedTuple):
@@ -193,35 +194,27 @@ def recognise(cells: Cells) -> Recognised[DateForm] | None:
     number above 12 in either place, both forms are returned.
     """
     counts = Counter(text.strip() for text in cells[~missing(cells)])
-    forms = _guesses(_spread(counts, _N_GUESSED))
-    if not forms:
-        return None
-    sample = Counter({text: counts[text] for text in _spread(counts, _N_SAMPLED)})
-    likely = [form for form in forms if _share(form, sample) >= MOSTLY]
-    shares = {form: _share(form, counts) for form in likely}
-    best = [form for form in likely if shares[form] == max(shares.values())]
-    if not best or shares[best[0]] < MOSTLY:
-        return None
-    for other in best[1:]:
+    patterns = (pattern for text in _spread(counts, _N_GUESSED) for pattern in _patterns(text))
+    forms = [DateForm(pattern) for pattern in dict.fromkeys(patterns)]
+    sample = {text: counts[text] for text in _spread(counts, _N_SAMPLED)}
+    for texts in (sample, counts):
+        shares = {form: _share(form, texts) for form in forms}
+        forms = [form for form in forms if shares[form] >= MOSTLY]
+    forms = [form for form in forms if shares[form] == max(shares.values())]
+    for other in forms[1:]:
         for text in counts:
-            if other._read(text) != best[0]._read(text):
-                return Recognised(best[0], other, text)
-    return Recognised(best[0])
+            if other._read(text) != forms[0]._read(text):
+                return Recognised(forms[0], other, text)
+    return Recognised(forms[0]) if forms else None
 
 
-def _spread(counts: Counter[str], n: int) -> list[str]:
+def _spread(texts: Collection[str], n: int) -> list[str]:
     """Return n of the texts, or a few more, from the first to the last."""
-    return list(islice(counts, 0, None, max(1, len(counts) // n)))
+    return list(islice(texts, 0, None, max(1, len(texts) // n)))
 
 
-def _share(form: DateForm, counts: Counter[str]) -> float:
-    return sum(n for text, n in counts.items() if form.reads(text)) / counts.total()
-
-
-def _guesses(texts: list[str]) -> list[DateForm]:
-    """Return the forms that some of the texts may be written in."""
-    patterns = dict.fromkeys(pattern for text in texts for pattern in _patterns(text))
-    return [form for form in map(DateForm, patterns) if any(map(form.reads, texts))]
+def _share(form: DateForm, counts: Mapping[str, int]) -> float:
+    return sum(n for text, n in counts.items() if form.reads(text)) / sum(counts.values())
 
 
 def _patterns(text: str) -> list[str]:
@@ -229,57 +222,27 @@ def _patterns(text: str) -> list[str]:
     iso = [name for name, shape in _ISO_SHAPES.items() if shape.fullmatch(text)]
     if iso or len(text) > _MAX_PATTERN or not any(map(str.isdigit, text)):
         return iso
-    days = [""]
-    if (numeric := _NUMERIC.match(text)) is not None:
-        days, text = _numeric_days(numeric), text[numeric.end() :]
-    found = (_pattern_of(text, day, month) for day in days for month in ("%b", "%B"))
+    orders = ["dy"]  # of numbers with one or two digits, where the month is a word
+    if figures := _FIGURES.search(text):
+        orders = ["md"] if figures[1] else ["dmy", "mdy"]
+    found = (_pattern(text, order, month) for order in orders for month in ("%b", "%B"))
     return [pattern for pattern in found if DateForm(pattern)._is_possible()]
 
 
-def _numeric_days(match: re.Match[str]) -> list[str]:
-    """Return the patterns of a date in figures, such as 3/4/2026."""
-    mark, parts = match[1], match[0].split(match[1])
-    if len(parts[0]) == 4:
-        return [mark.join(("%Y", "%m", "%d"))]
-    is_short = _SHORT_YEAR.fullmatch(match[0]) is not None
-    if len(parts[2]) != 4 and not is_short:
-        return []
-    year = "%y" if is_short else "%Y"
-    return [mark.join((*order, year)) for order in _ORDERS]
+def _pattern(text: str, order: str, month: str) -> str:
+    """Return the pattern of a text; ``%?``, which is not possible, for what dates do not have."""
+    letters = iter(order)
 
+    def directive(part: re.Match[str]) -> str:
+        if part["clock"]:
+            ends = {"S": ":%S", "f": ".%f", "p": "%p", "z": "%z"}
+            found = [" " * part[k].startswith(" ") + end for k, end in ends.items() if part[k]]
+            return "".join(["%I:%M" if part["p"] else "%H:%M", *found])
+        if part["word"]:
+            names = (month, "%a", "%A")
+            return next((name for name in names if DateForm(name).reads(part[0])), "%?")
+        if len(part[0]) == 4:
+            return "%Y"
+        return f"%{next(letters, '?')}" if len(part[0]) <= 2 else "%?"
 
-def _pattern_of(text: str, start: str, month: str) -> str:
-    """Return the pattern of a text, after the pattern `start` of what came before it.
-
-    It is empty, or not possible, if something in the text does not belong to a date.
-    """
-    pattern, place = start, 0
-    for part in _PARTS.finditer(text):
-        if part.start() != place:
-            break
-        place = part.end()
-        pattern += _directives_of(part, "%y" if "%d" in pattern else "%d", month)
-    return pattern if place == len(text) else ""
-
-
-def _directives_of(part: re.Match[str], two: str, month: str) -> str:
-    """Return the pattern of one part of a date; `two` is that of a number with two digits."""
-    if part["clock"]:
-        half = part["half"] or ""
-        fields = (
-            *("%I:%M" if half else "%H:%M", ":%S" if part["second"] else ""),
-            *(".%f" if part["fraction"] else "", f"{half[:-2]}%p" if half else ""),
-            f"{part['zone'][: part['zone'].startswith(' ')]}%z" if part["zone"] else "",
-        )
-        return "".join(fields)
-    if part["word"]:
-        return next((name for name in (month, "%a", "%A") if _is_name(part["word"], name)), "%?")
-    return "%Y" if part["year"] else two if part["two"] else part["mark"]
-
-
-def _is_name(word: str, directive: str) -> bool:
-    try:
-        datetime.strptime(word, directive)
-    except ValueError:
-        return False
-    return True
+    return _PARTS.sub(directive, text)

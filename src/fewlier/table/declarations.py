@@ -1,12 +1,16 @@
-"""What the user declares of columns: a kind, how numbers or dates are written, or `ignore`."""
+"""What columns of text hold: as the user declares it, or in the form that is recognised."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fewlier.errors import UserError, declaration, noting
+from fewlier.errors import FormError, UserError, declaration, noting
 from fewlier.shown import suggest
+from fewlier.table import dates, numbers
+from fewlier.table.cells import is_text
 from fewlier.table.columns import Kind
-from fewlier.table.dates import DateForm, is_pattern
+from fewlier.table.dates import DateForm
+from fewlier.table.forms import Recognised
+from fewlier.table.frame import Table
 from fewlier.table.numbers import NumberForm
 
 IGNORE = "ignore"
@@ -51,7 +55,7 @@ def _read(name: str, said: object) -> Declared:
     if ":" not in text and any(map(str.isdigit, text)):
         kind, example = "", text
     try:
-        if is_pattern(text):
+        if dates.is_pattern(text):
             return Declared(form=DateForm.of_pattern(text))
         form = NumberForm.of_example(example) if example else None
     except UserError as error:
@@ -68,3 +72,51 @@ def read_kind(kind: str, subject: str) -> Kind:
             f"numbers, such as '1.234,5'; got {kind!r}."
         )
     return Kind(kind)
+
+
+def find_forms(
+    table: Table, declared: Mapping[str, Declared], problems: dict[str, UserError]
+) -> dict[str, NumberForm | DateForm]:
+    """Return the form of each column that holds numbers or dates, as declared or recognised.
+
+    `problems` takes the columns that may be read in two ways. Where a mark in numbers may stand
+    before a fraction or between thousands, other columns decide, if all of them have one decimal
+    mark.
+    """
+    forms = {name: said.form for name, said in declared.items() if said.form is not None}
+    found: dict[str, Recognised[NumberForm]] = {}
+    for name, cells in table.cells.items():
+        is_settled = declared.get(name, Declared()).says_what_it_holds or name in problems
+        if is_settled or not is_text(cells) or name in table.categorical:
+            continue
+        if date := dates.recognise(cells):
+            forms[name] = date.form
+            if date.other:
+                question = f"which day {date.example!r} is, because no day is above 12"
+                problems[name] = _ambiguous(name, date, question)
+        elif number := numbers.recognise(cells):
+            found[name] = number
+    for name in table.temporal & set(forms):  # by this type they are written as in ISO 8601
+        forms[name] = dates.iso_form(table.cells[name]) or forms[name]
+    return forms | _settle(found, problems)
+
+
+def _settle(
+    found: Mapping[str, Recognised[NumberForm]], problems: dict[str, UserError]
+) -> dict[str, NumberForm]:
+    """Decide between two forms of numbers by the decimal mark that other columns show."""
+    forms = {}
+    marks = {number.decimal for number in found.values()} - {""}
+    for name, number in found.items():
+        forms[name] = number.form
+        if number.other and len(marks) == 1:
+            forms[name] = number.form if number.form.decimal in marks else number.other
+        elif number.other:
+            question = f"whether {number.example!r} has a fraction or thousands"
+            problems[name] = _ambiguous(name, number, question)
+    return forms
+
+
+def _ambiguous(name: str, found: Recognised[Any], question: str) -> FormError:
+    message = f"Column {name!r} does not show {question}. Declare how it is written:"
+    return FormError(message, name, (str(found.form), str(found.other)))

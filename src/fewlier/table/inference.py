@@ -14,10 +14,9 @@ from fewlier.table.aspects import date_parts
 from fewlier.table.cells import Cells, as_text, check_finite, is_text, missing, number_text
 from fewlier.table.columns import CODINGS, MAX_COUNT, Column, Kind, impossible_numbers
 from fewlier.table.dates import DateForm
-from fewlier.table.declarations import Declared, read_declarations, read_kind
+from fewlier.table.declarations import Declared, find_forms, read_declarations, read_kind
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN, NumberForm
-from fewlier.table.recognition import find_forms
 from fewlier.table.schema import LeftOut, Schema
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.

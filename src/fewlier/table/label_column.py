@@ -63,6 +63,10 @@ class LabelColumn:
         meanings = dict.fromkeys(map(_folded, self.anomaly), ANOMALY)
         return meanings | dict.fromkeys(map(_folded, self.normal), NORMAL)
 
+    def meaning(self, name: str) -> str:
+        """Return what a named value means, in words."""
+        return _WORDS[self.meanings[_folded(name)]]
+
     @property
     def rest(self) -> int:
         """What the values mean that are not named, where some are."""
@@ -142,7 +146,7 @@ class LabelReader:
             numbers = np.array([_TRUTH[value] if value else np.nan for value in values])
             return Labels(read_labels(numbers[rows], len(rows)))
         others = {value: n for value, n in counts.items() if value.casefold() not in meanings}
-        absent = [name for name in meanings if name not in values]
+        absent = [n for n in (*column.anomaly, *column.normal) if _folded(n) not in values]
         if is_complete and absent:
             raise _absent(column, absent[0], others)
         meanings |= {value.casefold(): column.rest for value in others}
@@ -167,7 +171,7 @@ def _notes(
     where = f"label column {column.name!r}"
     notes = [f"{_TAKEN[column.rest]}, in {where}: {listed_counts(others)}."] if others else []
     if absent:
-        values = ", ".join(f"{_quoted(name)} ({_WORDS[column.meanings[name]]})" for name in absent)
+        values = ", ".join(f"{_quoted(name)} ({column.meaning(name)})" for name in absent)
         notes.append(f"No row of {where} has {values}.")
     return tuple(notes)
 
@@ -179,7 +183,7 @@ def _doubts(column: LabelColumn, others: Mapping[str, int]) -> Iterator[str]:
             yield (
                 f"Label {_quoted(value)} ({_rows(others[value])}) is close to {_quoted(name)} but "
                 f"counts as {_WORDS[column.rest]}. If it is a slip, correct it, or name it as "
-                f"{_WORDS[column.meanings[_folded(name)]]} too."
+                f"{column.meaning(name)} too."
             )
 
 
@@ -192,7 +196,7 @@ def _absent(column: LabelColumn, name: str, others: Mapping[str, int]) -> UserEr
         remedy = f"Name each of several values by itself. {remedy}"
     return UserError(
         f"label column {column.name!r} does not hold {_quoted(name)}, named as "
-        f"{_WORDS[column.meanings[name]]}. {remedy}"
+        f"{column.meaning(name)}. {remedy}"
     )
 
 

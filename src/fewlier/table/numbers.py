@@ -95,9 +95,13 @@ class NumberForm(Form[Floats]):
     @classmethod
     def of_example(cls, text: str) -> NumberForm:
         """Return the form of one number; raise a `UserError` if it has two or none."""
-        found = recognise(np.array([text], dtype=object))
-        if found is None or found.other is not None:
-            problem = "is not one" if found is None else f"may be {_readings(text, found)}"
+        cells = np.array([text], dtype=object)
+        found = recognise(cells)
+        problem = "is not one"
+        if found and found.other:
+            values = sorted(form.parse(cells)[0].item() for form in (found.form, found.other))
+            problem = f"may be {' or '.join(map(number_text, values))}"
+        if not found or found.other:
             raise UserError(
                 f"An example of how numbers are written must be a number with a decimal digit, "
                 f"such as 1.234,5 or 1234.5; {text!r} {problem}."
@@ -136,13 +140,11 @@ class NumberForm(Form[Floats]):
         """Inverse of `state`, checked."""
         marks = {name: state.text(name) for name in ("decimal", "group", "prefix", "suffix")}
         form = cls(**marks, parentheses=state.flag("parentheses"))
-        require(form._is_possible(), f"{state.name!r} is not a form that fewlier recognises.")
-        return form
-
-    def _is_possible(self) -> bool:
-        affixes = (self.prefix, _CURRENCY), (self.suffix, _UNIT)
+        affixes = (form.prefix, _CURRENCY), (form.suffix, _UNIT)
         is_known = all(not text or re.fullmatch(pattern, text) for text, pattern in affixes)
-        return is_known and (self.decimal, self.group) in _LAYOUTS
+        is_possible = is_known and (form.decimal, form.group) in _LAYOUTS
+        require(is_possible, f"{state.name!r} is not a form that fewlier recognises.")
+        return form
 
     def _number(self, text: str) -> float:
         match = _pattern(self).fullmatch(text.strip())
@@ -158,13 +160,6 @@ class NumberForm(Form[Floats]):
 
 PLAIN = NumberForm()
 """Digits with a decimal point and an exponent, if need be: numbers as programs write them."""
-
-
-def _readings(text: str, found: Recognised[NumberForm]) -> str:
-    """Return the numbers that a text may stand for: ``1.2 or 1200``."""
-    cells = np.array([text], dtype=object)
-    numbers = [form.parse(cells)[0].item() for form in (found.form, found.other) if form]
-    return " or ".join(map(number_text, sorted(numbers)))
 
 
 def recognise(cells: Cells) -> Recognised[NumberForm] | None:
@@ -194,11 +189,9 @@ def recognise(cells: Cells) -> Recognised[NumberForm] | None:
         for decimal, group in _LAYOUTS
         if not group or re.search(_GROUPS[group], bodies)
     ]
-    n_read = [_n_read(form, counts) for form in forms]
-    if max(n_read) < MOSTLY * len(texts):
-        return None
     # Of forms that read as many cells, the first has the fewest marks.
-    return _judge(forms[n_read.index(max(n_read))], texts)
+    best = max(forms, key=lambda form: _n_read(form, counts))
+    return _judge(best, texts) if _n_read(best, counts) >= MOSTLY * len(texts) else None
 
 
 def _plain_numbers(texts: Iterable[str]) -> Floats | None:
