@@ -190,7 +190,7 @@ SCARCE = {
     "all anomalous": (csv(ROWS.drop(columns="id").assign(fraud=1)), "normal"),
     "an ambiguous mark": (
         csv(ROWS[["city", "fraud"]].assign(amount="1.200")),
-        r"'amount' does not show whether '1.200' has a fraction or thousands.*--column amount=1200.50 or",
+        r"'amount' does not show whether '1.200' has a fraction.*--column amount=1200.50 or",
     ),
     "label absent": (
         csv(ROWS.drop(columns="fraud")),

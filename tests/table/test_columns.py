@@ -411,7 +411,7 @@ def test_another_column_of_the_table_may_settle_what_a_mark_is():
     german = [[cell.replace("0.5", "0,5") for cell in row] for row in rows]
     assert infer_schema(Table.of(german)).columns[0].form == NumberForm(",", ".")
     both = [[*row, "1,5"] for row in rows]
-    with pytest.raises(UserError, match=r"what the mark in '1.200' is"):
+    with pytest.raises(UserError, match=r"whether '1.200' has a fraction"):
         infer_schema(Table.of(both))
 
 

@@ -348,7 +348,9 @@ def test_sparse_matrices_are_refused():
 
 @pytest.mark.parametrize("data", [np.array([[1j]]), pd.DataFrame({"x0": [1j]})])
 def test_complex_numbers_are_refused(data):
-    with pytest.raises(UserError, match="Complex data not supported: column 'x0' must hold real"):
+    with pytest.raises(
+        UserError, match="Complex data not supported: column 'x0' must hold numbers"
+    ):
         Table.of(data)
 
 

@@ -181,16 +181,12 @@ def _check_type(name: str, cell_type: type, values: npt.NDArray[Any]) -> None:
     """Refuse a column that holds values of a type that is neither number nor text."""
     if cell_type.__name__ in _MISSING_TYPES or issubclass(cell_type, (*_TEXT, *_NUMBER)):
         return
-    row = next(row for row, value in enumerate(values) if type(value) is cell_type)
-    found = f"{cell_type.__name__} (first at row {row})"
-    if issubclass(cell_type, complex | np.complexfloating):
-        raise UserError(
-            f"Complex data not supported: column {name!r} must hold real numbers; got {found}. "
-            "Give the real and the imaginary part as two columns."
-        )
-    raise UserError(
-        f"Column {name!r} must hold numbers or text; got {found}. "
-        "Spread its content over columns of numbers or text, or leave it out."
+    is_complex = issubclass(cell_type, complex | np.complexfloating)
+    raise CellError(
+        f"{'Complex data not supported: column' if is_complex else 'Column'} {name!r} must hold "
+        f"numbers or text; got {cell_type.__name__}",
+        [*map(type, values)].index(cell_type),
+        "Spread its content over columns of numbers or text, or leave it out.",
     )
 
 

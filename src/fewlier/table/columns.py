@@ -147,14 +147,9 @@ class Column:
         """
         if self.coding in (Kind.BINARY, Kind.CATEGORY):
             return self._positions(cells)
-        values = cells
-        for is_impossible in impossible_numbers(self.coding, cells).values():
-            values = np.where(is_impossible, np.nan, values)
-        return (
-            values
-            if self.date is None
-            else np.where(self.date.is_impossible(cells), np.nan, values)
-        )
+        impossible = [*impossible_numbers(self.coding, cells).values()]
+        impossible += [self.date.is_impossible(cells)] if self.date else []
+        return np.where(np.any(impossible, axis=0), np.nan, cells) if impossible else cells
 
     def conform(self, cells: Cells) -> tuple[Cells, Unread | None]:
         """Return cells as text if the kind is category, else as numbers, read where they are text.
@@ -211,12 +206,9 @@ class Column:
                 for alias in _TRUTH.get(str(level).lower(), ()):
                     position.setdefault(alias, position[level])
             return np.fromiter(map(position.get, cells, repeat(np.nan)), np.float64, len(cells))
-        if not self.levels:
-            return np.full(len(cells), np.nan)
-        levels = np.array(self.levels, dtype=np.float64)  # the values of a number are text
+        levels = np.array([*self.levels, np.nan], np.float64)  # the values of a number are text
         order = np.argsort(levels)
-        found = np.searchsorted(levels, cells, sorter=order).clip(max=len(levels) - 1)
-        nearest = order[found]
+        nearest = order[np.searchsorted(levels, cells, sorter=order).clip(max=len(self.levels))]
         return np.where(levels[nearest] == cells, nearest, np.nan)
 
     def _has_possible_levels(self) -> bool:

@@ -133,11 +133,10 @@ class Table:
     def renamed(self, names: Iterable[str]) -> Table:
         """Return the columns under other names, in order."""
         new = dict(zip(self.names, names, strict=True))
-        categorical, temporal = (
-            frozenset(new[name] for name in part) for part in (self.categorical, self.temporal)
-        )
         return Table(
-            dict(zip(new.values(), self.cells.values(), strict=True)), categorical, temporal
+            {new[name]: cells for name, cells in self.cells.items()},
+            frozenset(new[name] for name in self.categorical),
+            frozenset(new[name] for name in self.temporal),
         )
 
     def followed_by(self, other: Table) -> Table:
@@ -185,15 +184,14 @@ def row_labels(data: object) -> Any | None:  # noqa: ANN401 - pandas need not be
 
 def _columns_of(data: object) -> dict[str, Any]:
     """Return the columns of a DataFrame or array by name: series or vectors."""
-    frame = _as_frame(data)
-    if frame is None:
-        array = _as_array(data)
-        columns = {f"x{d}": column for d, column in enumerate(array.T)}
-        check_names([*columns], len(array))
-        return columns
-    names = [*map(str, frame.columns)]
-    check_names(names, len(frame))
-    return dict(zip(names, frame.iter_columns(), strict=True))
+    rows: Any = _as_frame(data)
+    if rows is not None:
+        names, columns = [*map(str, rows.columns)], rows.iter_columns()
+    else:
+        rows = _as_array(data)
+        names, columns = [f"x{d}" for d in range(rows.shape[1])], rows.T
+    check_names(names, len(rows))
+    return dict(zip(names, columns, strict=True))
 
 
 def _as_frame(data: object) -> nw.DataFrame[Any] | None:

@@ -106,8 +106,9 @@ def find_columns(
             continue
         said, form = declared.get(name, Declared()), forms.get(name)
         with noting(problems, name):
-            if isinstance(form, NumberForm) and is_text(cells) and name not in table.categorical:
-                cells = _numbers(name, cells, said, form)
+            is_category = said.kind is Kind.CATEGORY or name in table.categorical
+            if isinstance(form, NumberForm) and is_text(cells) and not is_category:
+                cells = check_finite(name, form.read(name, cells, is_training=True)[0])
             if isinstance(form, DateForm):
                 columns += _read_from_dates(name, cells, form, normal)
             elif reason := IGNORED if said.is_ignored else why_left_out(cells, said):
@@ -118,14 +119,6 @@ def find_columns(
     if columns:
         check_names([column.name for column in columns], table.n_rows)
     return Schema(tuple(columns), tuple(left_out))
-
-
-def _numbers(name: str, texts: Cells, said: Declared, form: NumberForm) -> Cells:
-    """Read the numbers of a text column, unless it is declared a category."""
-    if said.kind is Kind.CATEGORY:
-        return texts
-    numbers, _ = form.read(name, texts, is_training=True)
-    return check_finite(name, numbers)
 
 
 def why_left_out(cells: Cells, said: Declared) -> str:
@@ -153,10 +146,10 @@ def _make(
     """Make a column: as declared, or as found, scored in the one way that is to hold for all."""
     if kind is not None:
         return _make_declared(name, cells, kind, normal)
-    column = _with_levels(name, *_infer_kind(cells, normal), cells, normal)
-    if one_coding is None or one_coding not in CODINGS[column.kind] or _breach(one_coding, cells):
-        return column
-    return _with_levels(name, column.kind, one_coding, cells, normal)
+    kind, coding = _infer_kind(cells, normal)
+    if one_coding in CODINGS[kind] and not _breach(one_coding, cells):
+        coding = one_coding
+    return _with_levels(name, kind, coding, cells, normal)
 
 
 def _read_from_dates(source: str, cells: Cells, form: DateForm, normal: Bools) -> list[Column]:
@@ -248,7 +241,9 @@ def _with_levels(name: str, kind: Kind, coding: Kind, cells: Cells, normal: Bool
     alone have stays odd.
     """
     if kind is Kind.BINARY:
-        return Column(name, kind, coding, _low_and_high(cells))
+        found = tuple(_distinct(cells).tolist())
+        # A declared binary may show only one of its values, which then is 0 or 1: see _breach.
+        return Column(name, kind, coding, found if len(found) == 2 else (0.0, 1.0))
     if coding is not Kind.CATEGORY:
         return Column(name, kind, coding)
     values = cells[~missing(cells) & (normal if kind is Kind.REAL else True)]
@@ -257,18 +252,10 @@ def _with_levels(name: str, kind: Kind, coding: Kind, cells: Cells, normal: Bool
     return Column(name, kind, coding, tuple(sorted(counts, key=lambda text: (-counts[text], text))))
 
 
-def _low_and_high(cells: Cells) -> tuple[float, float]:
-    found = _distinct(cells).tolist()
-    # A declared binary may show only one of its values, which then is 0 or 1: see _breach.
-    return (found[0], found[1]) if len(found) == 2 else (0.0, 1.0)
-
-
 def _infer_kind(cells: Cells, normal: Bools) -> tuple[Kind, Kind]:
     """Return what the cells are, and how to score them."""
-    if is_text(cells):
-        return Kind.CATEGORY, Kind.CATEGORY
     is_present = ~missing(cells)
-    if not is_present.any():  # a column without a value has no type
+    if is_text(cells) or not is_present.any():  # a column without a value has no type
         return Kind.CATEGORY, Kind.CATEGORY
     values = cells[is_present]
     n_distinct = len(np.unique(values))
@@ -298,9 +285,8 @@ def _breach(coding: Kind, cells: Cells) -> str:
         row = np.flatnonzero(~missing(cells))[np.sort(first)[2]]
         return f"{len(found)} different values (a third at row {row})"
     for adjective, is_impossible in impossible_numbers(coding, cells).items():
-        if n_impossible := np.count_nonzero(is_impossible):
-            values = "value" if n_impossible == 1 else "values"
-            return f"{n_impossible} {adjective} {values} (first at row {np.argmax(is_impossible)})"
+        if n := int(is_impossible.sum()):
+            return f"{n} {adjective} value{'s' * (n > 1)} (first at row {is_impossible.argmax()})"
     return ""
 
 

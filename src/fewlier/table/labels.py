@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier.arrays import Bools, Codes, Floats, Ints
-from fewlier.errors import UserError, warn
+from fewlier.errors import CellError, UserError, warn
 from fewlier.table.cells import is_text
 from fewlier.table.frame import Table
 
@@ -110,11 +110,12 @@ def read_labels(y: object, n_rows: int) -> Codes:
     _check_length(len(values), n_rows)
     unlabelled = np.isnan(values)
     found = set(np.unique(values[~unlabelled]).tolist())
-    if not found <= {-1.0, 0.0, 1.0}:
-        strange = sorted(found - {-1.0, 0.0, 1.0})
-        raise UserError(
+    if strange := sorted(found - {-1.0, 0.0, 1.0}):
+        raise CellError(
             "Only binary classification is supported. Unknown label type: y must hold 1 and 0; "
-            f"got {strange[:5]} (first at row {_first(values, strange)}). {_REMEDY}"
+            f"got {strange[:5]}",
+            int(np.isin(values, strange).argmax()),
+            _REMEDY,
         )
     if -1.0 in found and 0.0 not in found and not unlabelled.any():
         raise UserError(
@@ -152,13 +153,12 @@ def _as_numbers(y: object) -> Floats:
     if not is_text(cells):
         return cells
     truth = {None: np.nan, "True": 1.0, "False": 0.0}
-    for row, cell in enumerate(cells):
-        if cell not in truth:
-            raise UserError(
-                f"Unknown label type: y must hold 1 and 0; got the text {cell!r} (first at row "
-                f"{row}). {_REMEDY} Or say what text means by a LabelColumn "
-                "(fewlier.table.label_column)."
-            )
+    if unknown := [cell for cell in cells if cell not in truth]:
+        raise CellError(
+            f"Unknown label type: y must hold 1 and 0; got the text {unknown[0]!r}",
+            cells.tolist().index(unknown[0]),
+            f"{_REMEDY} Or say what text means by a LabelColumn (fewlier.table.label_column).",
+        )
     return np.array([truth[cell] for cell in cells])
 
 
@@ -176,7 +176,3 @@ def _as_vector(y: object) -> npt.NDArray[Any]:
             "to one label per row."
         )
     return array
-
-
-def _first(values: Floats, strange: list[float]) -> int:
-    return int(np.flatnonzero(np.isin(values, strange))[0])
