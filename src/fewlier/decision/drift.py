@@ -1,9 +1,9 @@
 """Whether rows as a whole still look like the training normals: two-sample tests of the columns."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ MAX_EDGES = 64
 """Edges between the bins in which the normals of a numeric column are counted."""
 MAX_NAMED = 6
 """Changes that the sentence names; a table may have thousands of columns."""
+Test: TypeAlias = Callable[[Ints, Ints], tuple[float, float]]
+"""Compares counts by bin: distance and p-value."""
+
 # Normals that are counted; far fewer are enough to see differences of a tenth.
 MAX_COUNTED = 20_000
 # Levels expected less often than this in either sample are merged.
@@ -220,29 +223,30 @@ def compare(
         Where the bins are.
     """
     found: list[tuple[str | None, Any, float, float]]
-    found = [(None, "scores", *_risen(normals[0], rows[0]))]
+    found = [(None, "scores", *_test(_risen, normals[0], rows[0]))]
     for name, edges, old, new in zip(names, reference.edges, normals[1], rows[1], strict=True):
         test = _kolmogorov_smirnov if len(edges) else _levels
-        found.append((name, "values", *test(old[:-1], new[:-1])))
+        found.append((name, "values", *_test(test, old[:-1], new[:-1])))
         found.append((name, "missing", *_gaps(old, new)))
     corrected = _holm(np.array([p for *_, p in found]))
     changes = (Change(*one[:3], p) for one, p in zip(found, corrected.tolist(), strict=True))
     return Drift(int(rows[0].sum()), tuple(changes))
 
 
+def _test(test: Test, old: Ints, new: Ints) -> tuple[float, float]:
+    """Return distance and p-value; where either has no rows, nothing has changed."""
+    return test(old, new) if old.any() and new.any() else (0.0, 1.0)
+
+
 def _risen(old: Ints, new: Ints) -> tuple[float, float]:
     """Test whether new counts lie in higher bins than old ones."""
     n, m = int(old.sum()), int(new.sum())
-    if not n or not m:
-        return 0.0, 1.0
     distance = float((np.cumsum(old) / n - np.cumsum(new) / m).max(initial=0))
     return distance, math.exp(-2 * distance**2 * n * m / (n + m))
 
 
 def _kolmogorov_smirnov(old: Ints, new: Ints) -> tuple[float, float]:
     n, m = int(old.sum()), int(new.sum())
-    if not n or not m:
-        return 0.0, 1.0
     # In the last bin both distributions have reached 1.
     distance = float(np.abs(np.cumsum(old)[:-1] / n - np.cumsum(new)[:-1] / m).max(initial=0))
     return distance, float(stats.kstwobign.sf(distance * np.sqrt(n * m / (n + m))))
@@ -250,8 +254,6 @@ def _kolmogorov_smirnov(old: Ints, new: Ints) -> tuple[float, float]:
 
 def _levels(old: Ints, new: Ints) -> tuple[float, float]:
     n, m = int(old.sum()), int(new.sum())
-    if not n or not m:
-        return 0.0, 1.0
     distance = float(np.abs(old / n - new / m).sum() / 2)
     table = np.array(list(_merge_rare(np.stack([old, new], 1), min(n, m) / (n + m)))).T
     if table.shape[1] < 2:
