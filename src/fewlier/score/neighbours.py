@@ -170,7 +170,7 @@ class Neighbours(Part):
         of_normals = _in_chunks(plain.distances, known, ids)
         of_anomalies = _in_chunks(plain.distances, labelled, None)
         novelty = _novelty(plain.log_ratio(of_normals), plain.log_ratio(of_anomalies))
-        space = space.weighed(column_weights(of_anomalies, plain.typical))
+        space = space.with_weight(column_weights(of_anomalies, plain.typical))
         side, far = _measure_normals(space, known, ids)
         other, near = _measure_anomalies(space, (labelled, anomalies.ids()), (known, ids))
         normal_weight = 1 + novelty * _spread(far - near) / _spread(far)

@@ -26,16 +26,16 @@ _MOST = 1e30
 class NumericColumns:
     """The m columns of numbers that networks read as codes, as logarithms, or as one of two.
 
-    Of categories one is as far from another as from any; of counts 3 is nearer to 4 than to 9. And
-    a number that is impossible in its column still lies somewhere: where counts run from 0 to 9,
-    1000 is further away than 11.
+    Any two codes are equally far apart, but of counts 3 is nearer to 4 than to 9. And a number
+    that is impossible in its column still lies somewhere: where counts run from 0 to 9, 1000 is
+    further away than 11.
 
     Parameters
     ----------
     column, start : tensor (m,)
         Which columns, and the first input of each.
-    spare : tensor (s,)
-        The further inputs of those that have codes.
+    left_over : tensor (s,)
+        The inputs of their codes, except for the first, which takes the number; these become 0.
     levels : tensor (m, c)
         What their codes stand for; NaN where there is none.
     unit : tensor (m,)
@@ -47,7 +47,7 @@ class NumericColumns:
 
     column: Int[Tensor, " m"]
     start: Int[Tensor, " m"]
-    spare: Int[Tensor, " s"]
+    left_over: Int[Tensor, " s"]
     levels: Float[Tensor, "m c"]
     unit: Float[Tensor, " m"]
     fill: Float[Tensor, " m"]
@@ -56,24 +56,24 @@ class NumericColumns:
     def from_encoder(cls, encoder: Encoder, device: torch.device | str) -> "NumericColumns":
         """Find the columns of numbers that networks do not read as they are."""
         schema = encoder.schema.columns
-        found = [d for d, column in enumerate(schema) if _is_read_otherwise(column)]
+        found = [d for d, column in enumerate(schema) if _is_coded_number(column)]
         _, first = np.unique(encoder.input_owner, return_index=True)  # of every column
         start = first[found]
         levels = np.full((len(found), max(1, encoder.n_levels.max())), np.nan)
-        spare: list[int] = []
+        left_over: list[int] = []
         unit, fill = [], []
         for m, d in enumerate(found):
             n_codes, stats = encoder.n_levels[d], encoder.stats[d]
             # The rarer levels share the last code, which stands for the first of them.
             coded = (0, 1) if schema[d].kind is Kind.BINARY else schema[d].levels
             levels[m, :n_codes] = [float(level) for level in coded[:n_codes]]
-            spare += range(start[m] + 1, start[m] + n_codes)
+            left_over += range(start[m] + 1, start[m] + n_codes)
             unit.append(stats.unit)
-            # A file may say what no table can have: the mean of numbers in its own units is 1.
+            # Between 0 and 1 in any table; a damaged file may have another.
             mean = np.clip(stats.mean_target / stats.unit, 0, 1)
             # Not the mean of levels: some may occur in labelled anomalies alone.
             fill.append(np.median(levels[m, :n_codes]) if n_codes else mean)
-        indices = (torch.tensor(part, dtype=torch.int64) for part in (found, start, spare))
+        indices = (torch.tensor(part, dtype=torch.int64) for part in (found, start, left_over))
         values = (torch.tensor(part, dtype=torch.float32) for part in (levels, unit, fill))
         return cls(*(part.to(device) for part in (*indices, *values)))
 
@@ -82,7 +82,7 @@ class NumericColumns:
         if not len(self.column):
             return rows.inputs
         points = rows.inputs.clone()
-        points[:, self.spare] = 0
+        points[:, self.left_over] = 0
         points[:, self.start] = self._read(rows)
         return points
 
@@ -137,7 +137,7 @@ class Space:
         weight = torch.ones(encoder.n_columns, device=device)
         return cls(mean, scale, weight, *_of_columns(encoder, device), numbers)
 
-    def weighed(self, weight: Float[Tensor, " d"]) -> "Space":
+    def with_weight(self, weight: Float[Tensor, " d"]) -> "Space":
         """Return the space with other weights of the columns."""
         return replace(self, weight=weight)
 
@@ -149,11 +149,11 @@ class Space:
     @property
     def n_axes(self) -> Float[Tensor, " d"]:
         """How many inputs of each column differ between rows."""
-        n_inputs, n_spare = (
+        n_inputs, n_left_over = (
             owner.bincount(minlength=len(self.weight))
-            for owner in (self.owner, self.owner[self.numbers.spare])
+            for owner in (self.owner, self.owner[self.numbers.left_over])
         )
-        return (n_inputs - n_spare).double()
+        return (n_inputs - n_left_over).double()
 
     def is_impossible_number(self, rows: Rows) -> Bool[Tensor, "n d"]:
         """Mark impossible values that are numbers: they lie somewhere nevertheless."""
@@ -199,7 +199,7 @@ def _of_columns(encoder: Encoder, device: torch.device) -> tuple[Tensor, Tensor]
     return torch.from_numpy(owner).to(device), torch.from_numpy(missable).to(device)
 
 
-def _is_read_otherwise(column: Column) -> bool:
-    """Whether a column has numbers with a unit, and networks read something else."""
+def _is_coded_number(column: Column) -> bool:
+    """Whether a column has numbers with a unit that networks read in another form."""
     is_number = column.kind is not Kind.CATEGORY and not column.hardly_varies
     return is_number and column.coding is not Kind.REAL
