@@ -120,8 +120,8 @@ def test_explain_takes_the_oddest_of_chosen_rows(explained, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--row", "150", "--row", "3"], "counted from 0 to 149; got 150. Give"),
-        (["--id", "id=x", "--id", "id=000021"], "no row has 'id=x'. Write the value as it stands"),
+        (["--row", "150", "--row", "3"], "counted from 0 to 149; got 150"),
+        (["--id", "id=x", "--id", "id=000021"], "no row has 'id=x'. Write it as in"),
         (["--id", "idd=1"], "by one of its columns; got 'idd'. Did you mean 'id'?"),
         (["--id", "17"], "--id must be COLUMN=VALUE, such as order=A-17; got '17'."),
         (["--row", "-1"], "Invalid value for '--row'"),

@@ -14,7 +14,7 @@ from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table
 from fewlier.table.inference import IGNORED, are_integers, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, check_enough, read_labels
+from fewlier.table.labels import ANOMALY, WORDS, Labels, check_enough, read_labels
 from fewlier.table.numbers import PLAIN
 from fewlier.table.reading import TableFile, naming
 from fewlier.table.schema import LEFT_OUT, Schema
@@ -36,7 +36,6 @@ _WHY = {
     Kind.COUNT: "integers from 0 or 1 on that scatter as counts do",
     Kind.POSITIVE: "numbers >= 0 with a long right tail",
 }
-_MEANINGS = {ANOMALY: "anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
 
 
 @final
@@ -193,7 +192,7 @@ def _check_labels(label: LabelColumn, cells: Sequence[object]) -> tuple[LabelChe
         labels: Labels = reader.read()
     except UserError as error:
         return LabelCheck(label.name, reader.counts, {}, (), str(error)), None
-    meanings = {word: int((labels.codes == code).sum()) for code, word in _MEANINGS.items()}
+    meanings = {word: int((labels.codes == code).sum()) for code, word in WORDS.items()}
     remarks = (*labels.notes, *labels.doubts)
     return LabelCheck(label.name, reader.counts, meanings, remarks), labels.codes
 

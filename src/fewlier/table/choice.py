@@ -62,13 +62,9 @@ class RowChoice:
         """Refuse, once all batches are read, numbers and texts that were not found."""
         numbers = [str(number) for number in self._numbers if number >= self._n_rows]
         cells = [f"{name}={text}" for (name, text), n in self._n_of_cell.items() if not n]
-        if numbers:
-            raise UserError(
-                f"{self._file.name}: rows must be counted from 0 to {self._n_rows - 1}; got "
-                f"{', '.join(numbers)}. Give the number of a row."
-            )
-        if cells:
-            raise UserError(
-                f"{self._file.name}: no row has {list_names(cells)}. Write the value as it stands "
-                "in the file."
-            )
+        with naming(self._file.name):
+            if numbers:
+                last, found = self._n_rows - 1, ", ".join(numbers)
+                raise UserError(f"rows must be counted from 0 to {last}; got {found}.")
+            if cells:
+                raise UserError(f"no row has {list_names(cells)}. Write it as in the file.")

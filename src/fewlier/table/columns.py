@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import repeat
 
@@ -165,17 +165,9 @@ class Column:
 
     def state(self) -> State:
         """Return what a model file holds of it."""
-        return State(
-            {
-                "name": self.name,
-                "kind": self.kind.value,
-                "coding": self.coding.value,
-                "levels": list(self.levels),
-                "form": self.form.state(),
-                "date": self.date and self.date.state(),
-                "conditional": self.conditional,
-            }
-        )
+        own = {"kind": self.kind.value, "coding": self.coding.value, "levels": list(self.levels)}
+        parts = {"form": self.form.state(), "date": self.date and self.date.state()}
+        return State(asdict(self) | own | parts)
 
     @classmethod
     def from_state(cls, state: State) -> Column:

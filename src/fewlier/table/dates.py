@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -80,16 +80,13 @@ class DateForm(Form[Moments]):
     (array([ 4., nan]), array([False,  True]))
     """
 
+    written: ClassVar[str] = "dates written as"
+
     pattern: str
 
     def __str__(self) -> str:
         """Return the pattern."""
         return self.pattern
-
-    @property
-    def meaning(self) -> str:
-        """What a column in this form holds."""
-        return f"dates written as {self}"
 
     @classmethod
     def of_pattern(cls, pattern: str) -> DateForm:

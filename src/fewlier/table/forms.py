@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar, final
+from typing import ClassVar, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
@@ -30,10 +30,8 @@ class Unread(NamedTuple):
 class Form(ABC, Generic[Values]):
     """How the cells of one column are written."""
 
-    @property
-    @abstractmethod
-    def meaning(self) -> str:
-        """What a column in this form holds, such as ``numbers written like 1,200.50``."""
+    written: ClassVar[str]
+    """What a column in such a form holds: ``numbers written like``, then the form."""
 
     @abstractmethod
     def parse(self, cells: Cells) -> tuple[Values, Bools]:
@@ -60,8 +58,8 @@ class Form(ABC, Generic[Values]):
         if unread.n > most:
             another = "Declare another form, or 'category', or correct them."
             raise CellError(
-                f"Column {column!r} must hold {self.meaning}; got {unread.n} texts of {n_texts} "
-                f"that are not, such as {unread.text!r}",
+                f"Column {column!r} must hold {self.written} {self}; got {unread.n} texts of "
+                f"{n_texts} that are not, such as {unread.text!r}",
                 unread.row,
                 another if is_training else "Write them as in the training table.",
             )

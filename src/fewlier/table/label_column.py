@@ -14,10 +14,9 @@ from fewlier.arrays import Ints
 from fewlier.errors import CellError, LabelWarning, UserError, warn
 from fewlier.shown import suggest
 from fewlier.table.cells import MISSING, cell_text
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, WORDS, Labels, read_labels
 
 _TRUTH = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, "-1": -1.0}
-_WORDS = {ANOMALY: "anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
 _TAKEN = {
     ANOMALY: "Values not named as normal count as anomalies, each as a kind",
     NORMAL: "Values not named as anomalies count as normal",
@@ -65,7 +64,7 @@ class LabelColumn:
 
     def meaning(self, name: str) -> str:
         """Return what a named value means, in words."""
-        return _WORDS[self.meanings[_folded(name)]]
+        return WORDS[self.meanings[_folded(name)]]
 
     @property
     def rest(self) -> int:
@@ -182,7 +181,7 @@ def _doubts(column: LabelColumn, others: Mapping[str, int]) -> Iterator[str]:
         for value in _slips(name, others):
             yield (
                 f"Label {_quoted(value)} ({_rows(others[value])}) is close to {_quoted(name)} but "
-                f"counts as {_WORDS[column.rest]}. If it is a slip, correct it, or name it as "
+                f"counts as {WORDS[column.rest]}. If it is a slip, correct it, or name it as "
                 f"{column.meaning(name)} too."
             )
 

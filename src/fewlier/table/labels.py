@@ -12,6 +12,8 @@ from fewlier.table.cells import is_text
 from fewlier.table.frame import Table
 
 ANOMALY, NORMAL, UNLABELLED = 1, 0, -1
+WORDS = {ANOMALY: "anomaly", NORMAL: "normal", UNLABELLED: "unlabelled"}
+"""The codes in words."""
 
 _REMEDY = (
     "Write 1 (or True) for an anomaly, 0 (or False) for a normal row, and leave unlabelled rows "
@@ -85,8 +87,8 @@ class Labels:
 
     def record(self, row: int) -> dict[str, str | None]:
         """Return what is known of a row, in words."""
-        words = {ANOMALY: "anomaly", NORMAL: "normal"}
-        return {"label": words.get(int(self.codes[row])), "kind": self.kind(row)}
+        code = int(self.codes[row])
+        return {"label": None if code == UNLABELLED else WORDS[code], "kind": self.kind(row)}
 
     @property
     def kind_counts(self) -> dict[str, int]:

@@ -49,9 +49,8 @@ def warn_of_left_out(schema: Schema) -> None:
     left = {name: f"{name!r} ({why})" for name, _, why in schema.left_out if why != IGNORED}
     if left:
         first = next(iter(left))
-        message = (
+        warn(
             f"Left out: {list_some(left.values())}. Keep a column with "
-            f"{declaration(first, 'category')}, or leave it out without this note with "
-            f"{declaration(first, IGNORE)}."
+            f"{declaration(first, 'category')}, or silence this with {declaration(first, IGNORE)}.",
+            LeftOutWarning,
         )
-        warn(message, LeftOutWarning)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ _OFTEN = 0.5
 
 _DECIMALS = (".", ",")
 # Programs and people do not agree on which space and which apostrophe stands between thousands.
-_GROUPS = {",": ",", ".": r"\.", "'": "['\u2019]", " ": "[ \u00a0\u2009\u202f]"}
+_GROUPS = {"": "", ",": ",", ".": ".", "'": "'\u2019", " ": " \u00a0\u2009\u202f"}
 _LAYOUTS = (
     *((".", ""), (",", ""), (".", ","), (",", ".")),
     *((".", "'"), (",", "'"), (".", " "), (",", " ")),
@@ -74,6 +74,8 @@ class NumberForm(Form[Floats]):
     (array([2000. ,    7.5,    nan]), array([False, False,  True]))
     """
 
+    written: ClassVar[str] = "numbers written like"
+
     decimal: str = "."
     group: str = ""
     prefix: str = ""
@@ -86,11 +88,6 @@ class NumberForm(Form[Floats]):
         text = f"{self.prefix}{whole}{self.decimal}50"
         text += f" {self.suffix}" if self.suffix else ""
         return f"({text})" if self.parentheses else text
-
-    @property
-    def meaning(self) -> str:
-        """What a column in this form holds."""
-        return f"numbers written like {self}"
 
     @classmethod
     def of_example(cls, text: str) -> NumberForm:
@@ -127,7 +124,7 @@ class NumberForm(Form[Floats]):
         numbers = np.full(len(cells), np.nan)
         found = _plain_numbers(texts) if self == PLAIN else None
         if found is None:
-            found = np.fromiter(map(self._number, texts), np.float64, len(texts))
+            found = np.fromiter(self._numbers(texts), np.float64, len(texts))
         numbers[present] = found
         return numbers, present & np.isnan(numbers)
 
@@ -146,16 +143,18 @@ class NumberForm(Form[Floats]):
         require(is_possible, f"{state.name!r} is not a form that fewlier recognises.")
         return form
 
-    def _number(self, text: str) -> float:
-        match = _pattern(self).fullmatch(text.strip())
-        if match is None or (match["open"] is None) != (match["close"] is None):
-            return np.nan
-        if match["sign"] and match["inner"]:
-            return np.nan
-        body = re.sub(_GROUPS[self.group], "", match["body"]) if self.group else match["body"]
-        number = float(body.replace(self.decimal, "."))
-        signs = {match["open"], match["sign"], match["inner"]}
-        return -number if signs & {"(", "-", "\u2212"} else number
+    def _numbers(self, texts: Iterable[str]) -> Iterator[float]:
+        """Yield the number of each text, NaN where it is in another form."""
+        read, marks = _pattern(self).fullmatch, dict.fromkeys(map(ord, _GROUPS[self.group]))
+        marks |= {ord(self.decimal): "."}
+        for text in texts:
+            match = read(text.strip())
+            opened, sign, inner, body, closed = match.groups() if match else [""] * 5
+            if not body or bool(opened) != bool(closed) or (sign and inner):
+                yield np.nan
+                continue
+            number = float(body.translate(marks))
+            yield -number if opened or (sign or inner) in ("-", "\u2212") else number
 
 
 PLAIN = NumberForm()
@@ -179,19 +178,20 @@ def recognise(cells: Cells) -> Recognised[NumberForm] | None:
     if sum(counts[text] for text in parts) < MOSTLY * len(texts):
         return None
     form = NumberForm(
-        prefix=_common("prefix", parts, counts),
-        suffix=_common("suffix", parts, counts),
+        prefix=_common(parts[text]["prefix"] or "" for text in texts if text in parts),
+        suffix=_common(parts[text]["suffix"] or "" for text in texts if text in parts),
         parentheses=any(match["open"] and match["close"] for match in parts.values()),
     )
     bodies = "".join(match["body"] for match in parts.values())
     forms = [
         replace(form, decimal=decimal, group=group)
         for decimal, group in _LAYOUTS
-        if not group or re.search(_GROUPS[group], bodies)
+        if not group or re.search(f"[{_GROUPS[group]}]", bodies)
     ]
     # Of forms that read as many cells, the first has the fewest marks.
-    best = max(forms, key=lambda form: _n_read(form, counts))
-    return _judge(best, texts) if _n_read(best, counts) >= MOSTLY * len(texts) else None
+    n_read = {form: _n_read(form, counts) for form in forms}
+    best = max(forms, key=n_read.__getitem__)
+    return _judge(best, texts) if n_read[best] >= MOSTLY * len(texts) else None
 
 
 def _plain_numbers(texts: Iterable[str]) -> Floats | None:
@@ -205,17 +205,16 @@ def _plain_numbers(texts: Iterable[str]) -> Floats | None:
         return None
 
 
-def _common(affix: str, parts: Mapping[str, re.Match[str]], counts: Counter[str]) -> str:
+def _common(affixes: Iterable[str]) -> str:
     """Return the currency or unit that at least half of the numbers have, or nothing."""
-    found: Counter[str] = Counter()
-    for text, match in parts.items():
-        found[match[affix] or ""] += counts[text]
-    (common, n), *_ = found.most_common(1)
+    found = Counter(affixes)
+    ((common, n),) = found.most_common(1)
     return common if n >= _OFTEN * found.total() else ""
 
 
 def _n_read(form: NumberForm, counts: Counter[str]) -> int:
-    return sum(n for text, n in counts.items() if not np.isnan(form._number(text)))
+    pairs = zip(form._numbers(counts), counts.values(), strict=True)
+    return sum(n for number, n in pairs if number == number)
 
 
 def _judge(form: NumberForm, texts: list[str]) -> Recognised[NumberForm]:
@@ -249,7 +248,7 @@ def _pattern(form: NumberForm) -> re.Pattern[str]:
     fraction = rf"(?:{decimal}[0-9]*)?"
     body = rf"[0-9]+{fraction}|{decimal}[0-9]+"
     if form.group:
-        group = _GROUPS[form.group]
+        group = f"[{_GROUPS[form.group]}]"
         pairs = rf"(?:{group}[0-9]{{2}})*" if form.group == "," else ""  # as in India
         body = rf"[0-9]{{1,3}}(?:{group}[0-9]{{3}})+{fraction}|{body}"
         body = rf"[0-9]{{1,2}}{pairs}{group}[0-9]{{3}}{fraction}|{body}" if pairs else body

@@ -88,12 +88,8 @@ class Batch:
         if self.delimiter is None:
             return self.rows
         columns = {name: self.rows[name] for name in self.rows.column_names}
-        dates: dict[str, DateForm] = {}  # several columns may be read from one
-        for column in schema.columns:
-            if column.date is None:
-                columns[column.name] = pa.array(table.cells[column.name])
-            else:
-                dates[column.source] = column.date.form
+        columns |= {c.name: pa.array(table.cells[c.name]) for c in schema.columns if not c.date}
+        dates = {c.source: c.date.form for c in schema.columns if c.date}  # which may share one
         for name, form in dates.items():
             columns[name] = _moments(form, Table.of(self.rows.select([name])).cells[name])
         return pa.table(columns)
@@ -102,14 +98,10 @@ class Batch:
 def _moments(form: DateForm, texts: Cells) -> pa.Array:
     """Return dates or times as Arrow has them; null where they are missing or unread."""
     moments, _ = form.parse(as_text(texts))
-    if not form.has_day:
-        return (
-            pc.round(pa.array(moments.second * 1e6, from_pandas=True))
-            .cast("int64")
-            .cast("time64[us]")
-        )
-    microseconds = pc.round(pa.array(moments.instant * 1e6, from_pandas=True)).cast("int64")
-    return microseconds.cast(pa.timestamp("us", "UTC" if form.is_zoned else None))
+    seconds = moments.instant if form.has_day else moments.second
+    zone = "UTC" if form.is_zoned else None
+    dtype = pa.timestamp("us", zone) if form.has_day else pa.time64("us")
+    return pc.round(pa.array(seconds * 1e6, from_pandas=True)).cast("int64").cast(dtype)
 
 
 def _is_plain(column: Column) -> bool:

@@ -90,14 +90,9 @@ class ColumnStats:
     @classmethod
     def from_state(cls, state: State) -> ColumnStats:
         """Read what a file holds of it: its fields."""
-        return cls(
-            unit=state.positive("unit"),
-            low=state.number("low"),
-            span=state.positive("span"),
-            fill=state.number("fill"),
-            mean_target=state.number("mean_target"),
-            missing_rate=state.number("missing_rate", least=0, most=1),
-        )
+        numbers = {name: state.number(name) for name in ("low", "fill", "mean_target")}
+        numbers |= {name: state.positive(name) for name in ("unit", "span")}
+        return cls(**numbers, missing_rate=state.number("missing_rate", least=0, most=1))
 
 
 def _bounded(coding: Kind, values: Floats) -> Floats:

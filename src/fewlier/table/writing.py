@@ -47,7 +47,7 @@ def create_table(path: PathLike, delimiter: str = ",") -> Iterator[Write]:
             is_parquet = writes_parquet(path)
             file = stack.enter_context(replacing(path))
             if is_parquet:
-                yield stack.enter_context(_parquet_writer(file))
+                yield _parquet_writer(file, stack)
                 return
             if str(path).lower().endswith(".gz"):
                 # Without name and time in it, the same rows give the same file.
@@ -78,21 +78,21 @@ def writes_parquet(path: PathLike) -> bool:
 
 def check_output(path: PathLike, *inputs: PathLike) -> None:
     """Refuse, before any work, an output that cannot be written or would replace an input."""
+    target = Path(path)
     if is_standard(path):
         return
     try:
-        for name in inputs:
-            is_same = not is_standard(name) and Path(path).exists() and Path(name).exists()
-            if is_same and Path(path).samefile(name):
+        for name in (Path(name) for name in inputs if not is_standard(name)):
+            if target.exists() and name.exists() and target.samefile(name):
                 raise UserError(
                     f"The output must be another file than the input; got {str(path)!r} for both. "
                     "Choose another path."
                 )
-        if Path(path).is_dir():
+        if target.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        if Path(path).is_file() or not Path(path).exists():
+        if target.is_file() or not target.exists():
             # Found out now, not after an hour of training.
-            probe = Path(path).resolve().with_name(f".{secrets.token_hex(8)}.tmp")
+            probe = target.resolve().with_name(f".{secrets.token_hex(8)}.tmp")
             with whole(), probe.open("xb"):
                 probe.unlink()
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
@@ -134,16 +134,14 @@ def _csv_writer(file: IO[bytes], delimiter: str) -> Write:
 
 def _lines(rows: list[Any], delimiter: str, to_quote: set[str]) -> bytes:
     """Return lines of CSV; if one of some characters is in them, every cell is quoted."""
-
-    def text(quoting: Any) -> str:  # noqa: ANN401 - a constant of csv
+    text = ""
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):
         lines = io.StringIO(newline="")
-        writer = csv.writer(lines, delimiter=delimiter, lineterminator="\n", quoting=quoting)
-        writer.writerows(rows)
-        return lines.getvalue()
-
-    plain = text(csv.QUOTE_MINIMAL)
-    is_clear = not any(character in plain for character in to_quote)
-    return (plain if is_clear else text(csv.QUOTE_ALL)).encode()
+        csv.writer(lines, delimiter=delimiter, lineterminator="\n", quoting=quoting).writerows(rows)
+        text = lines.getvalue()
+        if not any(character in text for character in to_quote):
+            break
+    return text.encode()
 
 
 def _texts(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -155,17 +153,15 @@ def _texts(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         ) from error
 
 
-@contextmanager
-def _parquet_writer(file: IO[bytes]) -> Iterator[Write]:
-    with ExitStack() as stack:
-        writers: list[pq.ParquetWriter] = []
+def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:
+    writers: list[pq.ParquetWriter] = []
 
-        def write(rows: pa.Table) -> None:
-            if not writers:
-                writers.append(stack.enter_context(pq.ParquetWriter(file, rows.schema)))
-            writers[0].write_table(rows)
+    def write(rows: pa.Table) -> None:
+        if not writers:
+            writers.append(stack.enter_context(pq.ParquetWriter(file, rows.schema)))
+        writers[0].write_table(rows)
 
-        yield write
+    return write
 
 
 @contextmanager
