@@ -124,7 +124,7 @@ def judge(
     # From rows that did not train: on those that did, cells cost less than on any other row.
     rows, anomalies = (
         Rows.of(plan.encoded.take(index), recipe.device)
-        for index in (normals, member.validation_anomalies)
+        for index in (normals, member.rows.validation_anomalies)
     )
     substitutes = pass_substitutes(density, rows, passes)
     terms = pass_terms(density, substitutes, rows, passes)
@@ -153,8 +153,8 @@ def select(candidates: Sequence[Candidate | None], recipe: Recipe) -> Floats:
     for fold in np.unique(folds):
         here = np.flatnonzero(folds == fold)
         member = judged[here[0]][1].member
-        n_held_back = len(member.validation_anomalies)
-        n_anomalies = len(member.anomalies) + n_held_back
+        n_held_back = len(member.rows.validation_anomalies)
+        n_anomalies = len(member.rows.anomalies) + n_held_back
         if n_held_back >= ENOUGH_TO_RANK:
             weights[places[here]] = average(values[here], lambdas[here], n_anomalies)
         else:
@@ -253,13 +253,13 @@ def histories(
     for one, candidate, weight in zip(trained, candidates, weights.tolist(), strict=True):
         member = one.member
         status: Status = "kept" if weight else "left out" if candidate else "diverged"
-        is_ranked = len(member.validation_anomalies) > 0
+        is_ranked = len(member.rows.validation_anomalies) > 0
         found.append(
             MemberHistory(
                 member.lam,
                 member.fold,
                 member.seed,
-                len(member.anomalies),
+                len(member.rows.anomalies),
                 status,
                 weight,
                 recipe.settings.criterion if is_ranked else unranked,

@@ -14,6 +14,7 @@ from fewlier.density import DENSITIES
 from fewlier.density.rows import Rows
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.training import stack
+from fewlier.training.folds import NO_ROWS, Fold
 from fewlier.training.objective import criterion
 from fewlier.training.stack import Member, Settings, train
 
@@ -48,7 +49,8 @@ def member(lam=1, seed=0, normals=100, anomalies=(0, 1, 2), validation_anomalies
         N_NORMALS + np.array(rows, dtype=np.int64) for rows in (anomalies, validation_anomalies)
     )
     validation = np.arange(100 + 4 * seed, N_NORMALS)
-    return Member(float(lam), 0, seed, np.arange(normals), first, validation, second)
+    rows = Fold(np.arange(normals), first, validation, second, calibration=NO_ROWS)
+    return Member(float(lam), 0, seed, rows)
 
 
 def run(members, settings=QUICK, frame=None, name="made", **changes):

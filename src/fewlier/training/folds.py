@@ -27,7 +27,10 @@ NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 @final
 @dataclass(frozen=True)
 class Fold:
-    """Row numbers by role. Calibration rows neither train nor choose anything in this fold.
+    """Row numbers of a table by role.
+
+    `normals` and `anomalies` train, validation rows choose epochs and weights, and calibration rows
+    do neither in this fold.
 
     Copies of a row play its role.
     """

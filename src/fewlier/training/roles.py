@@ -77,15 +77,7 @@ class Plan:
         """
         seeds = np.random.default_rng(self.seed).integers(2**31, size=len(self.folds))
         return [
-            Member(
-                float(lam),
-                number,
-                int(seeds[number]),
-                fold.normals,
-                fold.anomalies,
-                fold.validation_normals,
-                fold.validation_anomalies,
-            )
+            Member(float(lam), number, int(seeds[number]), fold)
             for number, fold in enumerate(self.folds)
             for lam in (lambdas if len(fold.anomalies) else (0.0,))
         ]

@@ -20,6 +20,7 @@ from fewlier.density.terms import Terms, row_terms, substitutes_from
 from fewlier.progress import Progress, silent
 from fewlier.training.adam import Adam
 from fewlier.training.batches import Batches, Noise, Sample, n_steps, stacked_noise
+from fewlier.training.folds import Fold
 from fewlier.training.objective import Criterion, criterion, objective
 from fewlier.training.unlabelled import fence_at, trim, trust
 
@@ -38,20 +39,15 @@ LikelihoodWeight = Callable[[Tensor, Tensor, Tensor], Tensor]
 class Member:
     """One density to train: the weight of its ranking term, its fold, a seed, and its rows.
 
-    `normals` and `anomalies` train it; `validation_normals` and `validation_anomalies` choose its
-    epoch. All are row numbers of the same encoded table. It starts from random parameters, or
-    where `start` says; then it keeps its last epoch: rows are labelled for scoring high, and by
-    such rows the start itself would seem best. `drawn` is what is random in its density's
-    structure, in the place of the template's.
+    It starts from random parameters, or from `start`. Then it keeps its last epoch: rows are
+    labelled for scoring high, and by such rows the start itself would seem best. `drawn` is what is
+    random in its density's structure, in place of the template's.
     """
 
     lam: float
     fold: int
     seed: int
-    normals: Ints
-    anomalies: Ints
-    validation_normals: Ints
-    validation_anomalies: Ints
+    rows: Fold
     start: Parameters | None = None
     drawn: Parameters | None = None
 
@@ -145,7 +141,7 @@ def _group_members(
     capacity = max(1, MAX_STACK_BYTES // _n_bytes(density))
     by_steps: dict[int, list[int]] = {}
     for i, member in enumerate(members):
-        steps = n_steps(len(member.normals), settings.batch_size)
+        steps = n_steps(len(member.rows.normals), settings.batch_size)
         by_steps.setdefault(steps, []).append(i)
     return [
         group[start : start + capacity]
@@ -181,7 +177,7 @@ class _Stack:
         self.optimizer = Adam(self.parameters.values(), settings.learning_rate)
         self.lam = torch.tensor([member.lam for member in members], device=self.device)
         self.batches = [
-            Batches(member.normals, member.anomalies, settings.batch_size, member.seed)
+            Batches(member.rows.normals, member.rows.anomalies, settings.batch_size, member.seed)
             for member in members
         ]
         self.noise = [Noise(density.n_noise, member.seed) for member in members]
@@ -331,11 +327,11 @@ def _drawn(members: Sequence[Member], device: torch.device) -> Parameters:
 def _validation_sample(members: Sequence[Member]) -> Sample:
     return Sample.of(
         [validation_normals(member) for member in members],
-        [member.validation_anomalies for member in members],
+        [member.rows.validation_anomalies for member in members],
     )
 
 
 def validation_normals(member: Member) -> Ints:
     """Draw the normals that judge a member: all of them, or as many as are worth the time."""
-    rows = np.random.default_rng(member.seed).permutation(member.validation_normals)
+    rows = np.random.default_rng(member.seed).permutation(member.rows.validation_normals)
     return rows[:MAX_VALIDATION_NORMALS]

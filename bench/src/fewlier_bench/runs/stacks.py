@@ -20,6 +20,7 @@ from fewlier.score.ensemble import Ensemble
 from fewlier.score.model import FittedModel
 from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Encoded, Schema, Table
+from fewlier.training.folds import Fold
 from fewlier.training.history import MemberHistory
 from fewlier.training.roles import Plan, make_plan, plan_with_validation
 from fewlier.training.stack import Member, Trained, train
@@ -154,8 +155,7 @@ def _train(
 
 def _shifted(member: Member, start: int) -> Member:
     """Return the member with its rows counted in the concatenated table."""
-    names = ("normals", "anomalies", "validation_normals", "validation_anomalies")
-    return replace(member, **{name: getattr(member, name) + start for name in names})
+    return replace(member, rows=Fold(*(rows + start for rows in vars(member.rows).values())))
 
 
 def _same_layout(plans: Sequence[Plan]) -> list[list[Plan]]:
