@@ -269,7 +269,7 @@ def test_a_file_cannot_read_a_weekday_as_a_number():
     column = Column("when (date)", Kind.REAL, Kind.REAL, date=read(DatePart, RECORD))
     weekday = RECORD | {"aspect": "weekday", "end": 0.0}
     assert reread(column) == column
-    with pytest.raises(FormatError, match="cannot be read of dates"):
+    with pytest.raises(FormatError, match="cannot be read from dates"):
         read(Column, record_of(column) | {"date": weekday})
 
 

@@ -31,7 +31,7 @@ _FIRST, _LAST = -62_135_596_800.0, 253_402_300_799.0
 
 
 class Aspect(StrEnum):
-    """What is read of a date."""
+    """What is read from a date."""
 
     DATE = "date"
     TIME = "time of day"
@@ -65,7 +65,7 @@ class DatePart:
     form : DateForm
         How they are written.
     aspect : Aspect
-        What is read of them.
+        What is read from them.
     start, end : float
         DATE: the moments, in seconds since 1970, before and after which a tenth of the training
         rows lie. TIME: the second of the day that hours are counted from, twice. WEEKDAY: 0.
@@ -140,7 +140,7 @@ class DatePart:
         form.check()
         ends = (state.number(name) for name in ("start", "end", "reach"))
         part = cls(state.text("source"), form, Aspect(state.text("aspect", [*Aspect])), *ends)
-        require(part._is_possible(), f"{state.name!r} cannot be read of dates.")
+        require(part._is_possible(), f"{state.name!r} cannot be read from dates.")
         return part
 
     def _is_possible(self) -> bool:
@@ -162,7 +162,7 @@ def in_words(aspect: Aspect, number: float, *, with_time: bool = False) -> str:
 
 
 def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> list[DatePart]:
-    """Return what can be read of a column of dates, by its moments on the training rows.
+    """Return what can be read from a column of dates, by its moments on the training rows.
 
     The time of day, unless it is always midnight; the weekday, if there are two weeks of dates;
     the date, if it is not of a time alone. `normal` are the rows that are not labelled anomalies.

@@ -187,7 +187,7 @@ class Column:
         require(column._has_possible_levels(), f"{state.name!r} has levels that it cannot hold.")
         is_weekday = date is not None and date.aspect is Aspect.WEEKDAY
         is_possible = date is None or is_weekday == (kind is Kind.CATEGORY)
-        require(is_possible, f"{state.name!r} cannot be read of dates.")
+        require(is_possible, f"{state.name!r} cannot be read from dates.")
         return column
 
     def _positions(self, cells: Cells) -> Floats:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fewlier.arrays import Bools, Floats, Ints, hash_rows
 from fewlier.state import State, require
 from fewlier.table.cells import missing
-from fewlier.table.columns import Column, Kind
+from fewlier.table.columns import Kind
 from fewlier.table.frame import Table
 from fewlier.table.scaling import (
     LOGGED,
@@ -145,7 +145,9 @@ class Encoder:
     @property
     def n_levels(self) -> Ints:
         """Number of codes of each column coded as category, 0 for the others, shape (D,)."""
-        return np.array([_n_codes(column) for column in self.schema.columns], dtype=np.int64)
+        is_category = [column.coding is Kind.CATEGORY for column in self.schema.columns]
+        n_levels = [len(column.levels) for column in self.schema.columns]
+        return np.where(is_category, np.clip(n_levels, 1, MAX_LEVELS), 0)
 
     @property
     def log_scale(self) -> Floats:
@@ -154,11 +156,8 @@ class Encoder:
         A log density of targets minus their `log_scale` is one in the user's units, within the
         range where targets are linear.
         """
-        spans = [
-            stats.span if column.coding is Kind.REAL else 1.0
-            for column, stats in zip(self.schema.columns, self.stats, strict=True)
-        ]
-        return np.log(np.array(spans, dtype=np.float64))
+        is_real = [column.coding is Kind.REAL for column in self.schema.columns]
+        return np.log(np.where(is_real, [stats.span for stats in self.stats], 1.0))
 
     @property
     def mean_target(self) -> Floats:
@@ -250,10 +249,3 @@ def _as_bits(
     known = np.where(observed, targets, np.float32(0)) + np.float32(0)  # -0 is 0
     flags = observed.astype(np.uint64) + 2 * impossible.astype(np.uint64)
     return known.view(np.uint32) | flags << np.uint64(32)
-
-
-def _n_codes(column: Column) -> int:
-    """Return the number of codes: 0 for a numeric column, at least 1 for a category."""
-    if column.coding is not Kind.CATEGORY:
-        return 0
-    return max(1, min(len(column.levels), MAX_LEVELS))

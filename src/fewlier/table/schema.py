@@ -80,13 +80,8 @@ class Schema:
             For missing or unexpected columns, and for columns with mostly unread cells.
         """
         self._check_names(table)
-        dates = {
-            column.source: _read_dates(
-                column.date, table.cells[column.source], column.source in table.temporal
-            )
-            for column in self.columns
-            if column.date is not None
-        }
+        parts = {column.source: column.date for column in self.columns if column.date}
+        dates = {name: _read_dates(part, table) for name, part in parts.items()}
         cells, unread, written = {}, {}, {}
         for column in self.columns:
             if column.date is None:
@@ -106,11 +101,11 @@ class Schema:
         absent = [name for name in sources if name not in table.cells]
         unexpected = [name for name in table.names if name not in known]
         if absent or unexpected:
-            found = [f"without {list_names(absent)}"] if absent else []
-            found += [f"with the unexpected {list_names(unexpected)}"] if unexpected else []
+            found = {"without": absent, "with the unexpected": unexpected}
+            words = " and ".join(f"{w} {list_names(names)}" for w, names in found.items() if names)
             raise UserError(
-                f"The table must have the {len(sources)} columns of training; got it "
-                f"{' and '.join(found)}. Add, drop or rename columns."
+                f"The table must have the {len(sources)} columns of training; got it {words}. Add, "
+                "drop or rename columns."
             )
 
     def state(self) -> State:
@@ -129,14 +124,12 @@ class Schema:
         return schema
 
 
-def _read_dates(
-    part: DatePart, cells: Cells, is_typed: bool
-) -> tuple[Cells, Moments, Unread | None]:
+def _read_dates(part: DatePart, table: Table) -> tuple[Cells, Moments, Unread | None]:
     """Read a column of dates: as text, as moments, and what could not be read.
 
     Dates that have a type of their own in the user's table need not be in the form of the column.
     """
-    texts = as_text(cells)
-    own = iso_form(texts) if is_typed else None
+    texts = as_text(table.cells[part.source])
+    own = iso_form(texts) if part.source in table.temporal else None
     form = own if own is not None and own.has_day == part.form.has_day else part.form
     return texts, *form.read(part.source, texts)

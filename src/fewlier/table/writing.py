@@ -65,7 +65,7 @@ def _is_tsv(path: PathLike) -> bool:
 
 
 def writes_parquet(path: PathLike) -> bool:
-    """Tell by the ending whether a path is to become Parquet rather than CSV."""
+    """Whether a path, by its ending, is to become Parquet rather than CSV."""
     name = Path(path).name.lower()
     if name.endswith(_PARQUET_ENDINGS):
         return True
