@@ -230,13 +230,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Learn from more labelled rows, without the table that the detector was fitted to.
 
         Training goes on from the fitted weights, on these rows and on those that the model
-        remembers, for a few epochs. `false_alarm_rate` sets the threshold again.
+        keeps, for a few epochs. `false_alarm_rate` sets the threshold again.
 
         Parameters
         ----------
         X, y : as in `fit`
-            Rows that are labelled now. The label of a row that the model remembers replaces the
-            one it had; a remembered row given again with its label, or without one, adds nothing.
+            Rows that are labelled now. The label of a row that the model keeps replaces the one
+            it had; a kept row given again with its label, or without one, adds nothing.
         progress : callable
             Called at the start and after each epoch with the share of the epochs that is done.
         """
@@ -298,7 +298,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         the held-back normals and the labelled anomalies that members did not train on, and of the
         share of anomalies that `set_threshold` was given. Without a share, 1/2 is at the
         threshold. With few labels it is cautious and rough; with fewer than two it orders rows,
-        and is no frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
+        and is not a frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
         """
         probability = self._model().calibration.probability(self.anomaly_score(X))
         return np.column_stack([1 - probability, probability])
