@@ -36,7 +36,9 @@ def test_it_compares_fits_with_and_without_labels_and_gives_reasons(fewlier, fol
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_demo")
-def test_it_takes_a_folder_the_number_of_labels_and_a_seed(fewlier, tmp_path):
+def test_it_takes_a_folder_the_number_of_labels_and_a_seed(fewlier, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)  # the page takes longer than all the rest
+
     def run(seed):
         done = fewlier("demo", "-o", "a/b", "--labels", 9, "--random-state", seed)
         shown = re.sub(r"time \d+\.\d s", "", plain(done.out.decode()))
