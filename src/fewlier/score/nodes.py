@@ -89,10 +89,15 @@ class Nodes:
         is_root = self.parent == torch.arange(len(self), device=self.parent.device)
         return is_root.nonzero().squeeze(-1).int()
 
-    @property
+    @cached_property
     def gain(self) -> Float[Tensor, " m"]:
         """What the mean value over trees changes by when a row comes to each node."""
         return (self.value - self.value[self.parent]) / len(self.roots)
+
+    @cached_property
+    def reached_by(self) -> Int[Tensor, " m"]:
+        """The feature that the parent of each node splits by; a root gains nothing by any."""
+        return self.feature[self.parent]
 
     def arrivals(
         self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"]

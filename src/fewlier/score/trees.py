@@ -245,7 +245,7 @@ def _gain(
     n, d = len(x), features.n_columns
     total = torch.zeros(n * d, device=x.device, dtype=torch.float64)
     amounts = torch.from_numpy(weights).to(x.device)
-    gain, column = nodes.gain, features.owner[nodes.feature[nodes.parent]].int()
+    gain, column = nodes.gain, features.owner[nodes.reached_by].int()
     # A damaged file may have thresholds so close to each other that a row reaches every leaf.
     size = max(16, _AT_A_TIME // max(len(nodes.roots), len(gain) // 16))
     for start in range(0, n, size):
