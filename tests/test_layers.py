@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "fewlier"
 
 FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"arrays", "errors", "progress", "stopping", "shown"},
-    {"state", "atomic", "room"},
+    {"state", "atomic", "room", "threads"},
     {"table"},
     {"density", "decision"},
     {"training"},

@@ -91,7 +91,7 @@ def test_the_metadata_name_the_licence_the_readme_and_the_extras(wheel):
     assert text.strip() == (ROOT / "README.md").read_text("utf-8").strip()
     needed = [need for need in metadata.get_all("Requires-Dist") if "extra ==" not in need]
     assert any(need.startswith("torch<3,>=") for need in needed)
-    assert not any(need.startswith(("pooch", "threadpoolctl", "catboost")) for need in needed)
+    assert not any(need.startswith(("pooch", "catboost")) for need in needed)
     assert "dev" in metadata.get_all("Provides-Extra")
 
 

@@ -30,6 +30,7 @@ from fewlier.score.neighbours import Neighbours, n_rows_at_most
 from fewlier.score.selection import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
 from fewlier.score.trees import Features, Trees
 from fewlier.table import Encoder
+from fewlier.threads import one_thread
 from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
 from fewlier.training.objective import criterion
 from fewlier.training.roles import Plan, Selection
@@ -99,6 +100,7 @@ def train_members(
     return train(template, rows, members, recipe.settings, progress, doubtful)
 
 
+@one_thread()
 def build(plan: Plan, template: Density, trained: Sequence[Trained], recipe: Recipe) -> Fitted:
     """Make a model of trained members: select among them, add the other parts, calibrate."""
     candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]

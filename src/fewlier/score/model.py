@@ -1,8 +1,9 @@
 """`FittedModel`: the frozen result of a fit. `Scorer`: its sum of parts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, final
+from functools import partial
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from fewlier.score.part import HeldOut, Part
 from fewlier.score.trees import Trees
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Table
+from fewlier.threads import in_threads
 from fewlier.training.unlabelled import DoubtfulRows
 
 # Rows are scored in chunks of at most this many, and of fewer where rows are wide: on a CPU the
@@ -31,6 +33,9 @@ PADDING = {"cpu": TILE, "cuda": CHUNK["cuda"]}
 
 PARTS: dict[str, type[Part]] = {part.name: part for part in (Neighbours, Trees)}
 """The parts of an average score besides the ensemble, in the order in which they are evaluated."""
+
+
+Result = TypeVar("Result")
 
 
 class Addend(NamedTuple):
@@ -91,65 +96,80 @@ class Scorer:
         With `held_out`, rows of the fit are scored by what has not seen them.
         With `chunk`, that many rows at a time, which takes less memory and may change last bits.
         """
-        found = [np.empty(0)]  # a table may have no row
-        found += [part.sum(1) for part in self._contributions(encoded, held_out, chunk)]
-        return self.baseline + np.concatenate(found)
+
+        def score(rows: Rows, start: int, stop: int) -> Floats:
+            scores: Floats = self._contributions(rows, start, stop, held_out).sum(1)
+            return scores
+
+        found = self._in_chunks(score, encoded, chunk)
+        return self.baseline + np.concatenate([np.empty(0), *found])  # a table may have no row
 
     def contributions(self, encoded: Encoded, held_out: HeldOut | None = None) -> Floats:
         """Return what d columns and last a remainder add to the score, shape (n, d + 1).
 
         With the baseline, the contributions of a row sum to its score.
         """
-        empty = np.empty((0, self.encoder.n_columns + 1))
-        return np.concatenate([empty, *self._contributions(encoded, held_out)])
+        found = self._in_chunks(partial(self._contributions, held_out=held_out), encoded)
+        return np.concatenate([np.empty((0, self.encoder.n_columns + 1)), *found])
 
     def expect(self, encoded: Encoded, rows: Ints, columns: Ints) -> Expected:
         """Return what was expected of m cells, given by the numbers of their rows and columns."""
         total = self.ensemble.density.joint.nothing_expected(len(rows))
-        for chunk, start, stop in self._chunks(encoded):
+
+        def expect(chunk: Rows, start: int, stop: int) -> None:
             lines = np.flatnonzero((rows >= start) & (rows < stop))
             if not len(lines):
-                continue
+                return
             cells = CellPlaces(
                 torch.from_numpy(rows[lines] - start), torch.from_numpy(columns[lines])
             )
             for whole, found in zip(total, self.ensemble.expect(chunk, cells), strict=True):
                 whole[torch.from_numpy(lines)] = found
+
+        self._in_chunks(expect, encoded)
         return total
 
     def log_density(self, encoded: Encoded) -> Floats:
         """Return log p(x) of the mixture of members, shape (n,)."""
-        chunks = self._chunks(encoded)
-        found = [self.ensemble.log_density(rows)[: stop - start] for rows, start, stop in chunks]
-        return np.concatenate([np.empty(0), *found])
 
-    def _contributions(
-        self, encoded: Encoded, held_out: HeldOut | None = None, size: int | None = None
-    ) -> Iterator[Floats]:
-        """Yield the contributions of some rows at a time: the one loop over the parts."""
-        for rows, start, stop in self._chunks(encoded, size):
-            mine = held_out
-            if mine is not None:
-                mine = mine._replace(ids=np.resize(mine.ids[start:stop], len(rows.targets)))
-            found: dict[str, Floats] = {}
-            for part in (addend.part for addend in self.addends):
-                found[part.name] = part.contributions(rows, found, mine)
-            total = sum(share * found[part.name] for share, part in self.addends)
-            yield np.asarray(total)[: stop - start]
+        def log_density(rows: Rows, start: int, stop: int) -> Floats:
+            return self.ensemble.log_density(rows)[: stop - start]
 
-    def _chunks(self, encoded: Encoded, size: int | None = None) -> Iterator[tuple[Rows, int, int]]:
-        """Yield rows in chunks, each with the numbers of the rows it stands for.
+        return np.concatenate([np.empty(0), *self._in_chunks(log_density, encoded)])
 
-        A chunk is padded with its first row.
+    def _contributions(self, rows: Rows, start: int, stop: int, held_out: HeldOut | None) -> Floats:
+        """Return the contributions of the rows of a chunk: the one loop over the parts."""
+        if held_out is not None:
+            ids = np.resize(held_out.ids[start:stop], len(rows.targets))
+            held_out = held_out._replace(ids=ids)
+        found: dict[str, Floats] = {}
+        for part in (addend.part for addend in self.addends):
+            found[part.name] = part.contributions(rows, found, held_out)
+        total = sum(share * found[part.name] for share, part in self.addends)
+        return np.asarray(total)[: stop - start]
+
+    def _in_chunks(
+        self,
+        function: Callable[[Rows, int, int], Result],
+        encoded: Encoded,
+        size: int | None = None,
+    ) -> list[Result]:
+        """Call a function on rows, some at a time, with the numbers of the first and last.
+
+        A chunk is padded with its first row. On a CPU, threads share the chunks.
         """
         padding = size or PADDING[self.device.type]
         most = MAX_INPUTS // self.encoder.n_inputs // padding * padding
-        size = size or min(CHUNK[self.device.type], max(most, padding))
-        for start in range(0, len(encoded), size):
-            stop = min(start + size, len(encoded))
+        step = size or min(CHUNK[self.device.type], max(most, padding))
+
+        def call(start: int) -> Result:
+            stop = min(start + step, len(encoded))
             index = np.full(-(-(stop - start) // padding) * padding, start)
             index[: stop - start] = np.arange(start, stop)
-            yield Rows.of(encoded.take(index), self.device), start, stop
+            return function(Rows.of(encoded.take(index), self.device), start, stop)
+
+        starts = range(0, len(encoded), step)
+        return in_threads(call, starts) if self.device.type == "cpu" else [*map(call, starts)]
 
 
 @final

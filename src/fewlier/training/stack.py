@@ -18,6 +18,7 @@ from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Terms, row_terms, substitutes_from
 from fewlier.progress import Progress, silent
+from fewlier.threads import one_thread
 from fewlier.training.adam import Adam
 from fewlier.training.batches import Batches, Noise, Sample, n_steps, stacked_noise
 from fewlier.training.folds import Fold
@@ -80,6 +81,7 @@ class Trained:
         return not np.isfinite(self.curve).all()
 
 
+@one_thread()
 def train(
     density: Density,
     rows: Rows,

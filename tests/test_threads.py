@@ -1,0 +1,146 @@
+"""Threads: each computes alone, and the caller finds its settings as they were."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from factories import FEATURES, payments, small
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from fewlier import AnomalyDetector, UserError
+from fewlier.threads import in_threads, one_thread
+
+ROWS = payments(300)
+X, Y = ROWS[FEATURES], ROWS["fraud"]
+MANY = payments(2500, seed=1)[FEATURES]  # several chunks
+
+
+@pytest.fixture(autouse=True)
+def three_threads():
+    """Let the caller have three threads, whatever the machine has."""
+    torch.get_num_threads()
+    with threadpool_limits(3):
+        yield
+
+
+def settings():
+    pools = {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
+    return pools | {"torch": torch.get_num_threads()}
+
+
+def openmp_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"}
+
+
+def in_another_thread(function):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_block_computes_in_one_thread_and_knows_how_many_it_may_use():
+    with one_thread() as granted:
+        assert (granted, torch.get_num_threads(), openmp_threads()) == (3, 1, {1})
+        with one_thread() as inside:
+            assert (inside, torch.get_num_threads()) == (3, 1)
+        assert openmp_threads() == {1}
+    assert (torch.get_num_threads(), openmp_threads()) == (3, {3})
+
+
+def test_a_block_changes_no_other_thread():
+    before = in_another_thread(settings)
+    with one_thread():
+        assert in_another_thread(settings) == before
+
+
+def test_work_is_shared_by_threads_that_each_compute_alone():
+    together = threading.Barrier(3)
+
+    def work(item):
+        together.wait(timeout=60)  # passes only where three are at work
+        return item, torch.get_num_threads(), openmp_threads()
+
+    assert in_threads(work, range(6)) == [(item, 1, {1}) for item in range(6)]
+
+
+def test_one_item_stays_in_the_callers_thread():
+    assert in_threads(lambda _: threading.current_thread(), [0]) == [threading.current_thread()]
+    assert in_threads(len, []) == []
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_after_an_error_no_further_item_is_begun(error):
+    begun, before = [], settings()
+
+    def work(item):
+        begun.append(item)
+        if not item:
+            raise error("here")
+        threading.Event().wait(0.01)
+
+    with pytest.raises(error, match="here"):
+        in_threads(work, range(1000))
+    assert len(begun) < 500
+    assert settings() == before
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return small(max_epochs=2).fit(X, Y)
+
+
+CALLS = {
+    "fit": lambda _: small(max_epochs=1).fit(X, Y),
+    "update": lambda d: AnomalyDetector.load(d).update(MANY[:20], np.zeros(20)),
+    "score": lambda d: AnomalyDetector.load(d).anomaly_score(MANY),
+    "explain": lambda d: AnomalyDetector.load(d).explain(MANY[:50]).expected,
+    "log density": lambda d: AnomalyDetector.load(d).score_samples(MANY),
+    "drift": lambda d: AnomalyDetector.load(d).drift(MANY),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_leaves_the_settings_of_the_caller(name, model):
+    before = settings(), in_another_thread(settings)
+    CALLS[name](model)
+    assert (settings(), in_another_thread(settings)) == before
+
+
+def test_calls_that_fail_leave_the_settings_of_the_caller(fitted, monkeypatch):
+    before = settings()
+
+    def fail(*_):
+        raise MemoryError
+
+    with pytest.raises(ZeroDivisionError):
+        small(max_epochs=2).fit(X, Y, progress=lambda share: 1 / (share < 0.4))
+    for part in fitted.model_.parts.values():
+        monkeypatch.setattr(type(part), "contributions", fail)
+    with pytest.raises(MemoryError):
+        fitted.anomaly_score(MANY)
+    with pytest.raises(UserError, match="memory"):
+        small(max_epochs=1).fit(X, Y)
+    assert settings() == before
+
+
+def test_calls_from_several_threads_leave_the_settings_of_the_process(fitted):
+    before = settings(), in_another_thread(settings)
+    callers = [threading.Thread(target=fitted.anomaly_score, args=(MANY,)) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert (settings(), in_another_thread(settings)) == before
+
+
+def test_no_bit_depends_on_the_number_of_threads():
+    def bits(n_threads):
+        with threadpool_limits(n_threads):
+            return small(max_epochs=2, hidden=(128,)).fit(X, Y).anomaly_score(MANY)
+
+    one, two, three = map(bits, (1, 2, 3))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
