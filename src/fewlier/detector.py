@@ -251,8 +251,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         table = self._table(X)
         labels = Labels.of(y, table.n_rows)
         news = kept.news(model.encoder.encode(table), labels.codes)
-        guarantee = model.calibration.guarantee
-        plan = kept.plan(model.encoder, news, recipe.unlabelled, guarantee, seed)
+        plan = kept.plan(model.encoder, news, recipe.unlabelled, seed)
         with within_memory():
             self.model_, history = update_model(model, plan, recipe, progress)
         self._kept_rows = KeptRows.draw(plan)

@@ -187,9 +187,9 @@ def test_decision_scores_leave_out_the_folds_that_trained_on_the_row():
     detector.model_ = replace(detector.model_, scorer=scorer)
     in_sample = detector.anomaly_score(numbers())
     normals = LABELS == 0
-    # Of two folds each row trains one at least: rows that trained both are scored by both.
-    assert 0 < np.mean(detector.decision_scores_[normals] != in_sample[normals]) < 1
-    assert (detector.decision_scores_[~normals] != in_sample[~normals]).all()
+    # Of two folds each row trains one.
+    assert (detector.decision_scores_ != in_sample).all()
+    assert detector.decision_scores_[normals].mean() > in_sample[normals].mean()
 
 
 # The threshold
@@ -240,19 +240,24 @@ def test_a_threshold_by_what_is_no_share_is_an_error_that_changes_nothing(fitted
 
 
 def test_a_rate_below_what_the_normals_vouch_for_is_a_warning():
-    # Two folds hold back 14 of 288 normals each.
     message = (
-        "A false-alarm rate of 0.01 needs at least 99 held-back normal rows; there are 28 distinct "
-        "ones, and the threshold stands for 0.034"
+        "A false-alarm rate of 0.001 needs at least 999 held-back normal rows; there are 288 "
+        "distinct ones, and the threshold stands for 0.0035"
     )
     with pytest.warns(FewlierWarning, match=message):
-        detector = small(false_alarm_rate=0.01, max_epochs=2).fit(numbers(), LABELS)
+        detector = small(false_alarm_rate=0.001, max_epochs=2).fit(numbers(), LABELS)
     highest = detector.model_.calibration.normal_scores[-1]
     assert detector.threshold_ == highest
-    with pytest.warns(FewlierWarning, match=r"rate of 0\.02 needs at least 49"):
-        detector.set_threshold(false_alarm_rate=0.02)
-    detector.set_threshold(false_alarm_rate=1 / 29)  # attainable: no warning
+    with pytest.warns(FewlierWarning, match=r"rate of 0\.002 needs at least 499"):
+        detector.set_threshold(false_alarm_rate=0.002)
+    detector.set_threshold(false_alarm_rate=1 / 289)  # attainable: no warning
     assert detector.threshold_ == highest
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_default_rate_is_attainable_with_a_hundred_normals():
+    default = AnomalyDetector().false_alarm_rate
+    small(false_alarm_rate=default, max_epochs=1).fit(numbers(100), np.zeros(100))
 
 
 # Parameters

@@ -75,7 +75,8 @@ def test_copies_share_a_role_in_every_fold(ids, n_anomalies, n_folds, seed):
         played = np.concatenate([getattr(fold, name) for name in ROLES])
         assert set(normals) <= set(played.tolist()) <= set(rows)
         if len(np.unique(ids[normals])) >= 3:
-            assert len(np.unique(played)) == len(played)
+            assert not np.isin(fold.calibration, fold.normals).any()
+            assert not np.isin(fold.validation_normals, fold.normals).any()
 
 
 def test_a_very_common_row_trains_every_fold():
@@ -93,7 +94,8 @@ def test_a_table_of_copies_promises_what_its_distinct_rows_do(table, selection):
     rng = np.random.default_rng(0)
     rows = table(300, rng)
     quick = {"selection": selection, "max_epochs": 1, "false_alarm_rate": 0.1}
-    once, often = (small(**quick).fit(X).model_ for X in (rows, copied(rows, 10, rng)))
+    tables = rows, copied(rows, 10, rng)
+    once, often = (small(**quick).fit(X, np.zeros(len(X))).model_ for X in tables)
     for name in ("guarantee", "smallest_rate", "rule"):
         assert getattr(often.calibration, name) == getattr(once.calibration, name)
 
@@ -103,9 +105,9 @@ def test_a_table_of_copies_promises_what_its_distinct_rows_do(table, selection):
 @pytest.mark.parametrize("table", [numbers, counts, mixed])
 def test_fresh_normals_are_not_flagged_for_copies_of_others(table, labels):
     """Ten copies of each row had every fresh row of numbers and of counts flagged."""
-    rates, promised = [], []
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
+    excess = []
+    for seed in range(8):
+        rng = np.random.default_rng([seed, labels])
         rows = table(60 + labels, rng)
         odd = rows.select_dtypes("number").columns
         rows.loc[: labels - 1, odd] += 30
@@ -118,12 +120,11 @@ def test_fresh_normals_are_not_flagged_for_copies_of_others(table, labels):
             "random_state": seed,
         }
         detector = small(**quick).fit(X.drop(columns="y"), X["y"])
-        rates.append(detector.predict(table(300, rng)).mean())
+        alarms = detector.predict(table(300, rng)).mean()
         m = len(detector.model_.calibration.normal_scores)
-        promised.append(np.floor(0.2 * (m + 1)) / (m + 1))
-    # The rate of one fit is Beta(a, m + 1 - a); five of them have a fifth of its variance.
-    error = np.sqrt(promised[0] * (1 - promised[0]) / (m + 2) / 5)
-    assert np.mean(rates) < np.mean(promised) + 3 * error
+        excess.append(alarms - np.floor(0.2 * (m + 1)) / (m + 1))
+    # Rates differ from fit to fit; on average they are as promised.
+    assert np.mean(excess) < 3 * np.std(excess) / np.sqrt(len(excess))
 
 
 def test_copies_do_not_make_a_guarantee_exact():

@@ -9,30 +9,45 @@ from fewlier.arrays import Bools, Floats, Ints
 from fewlier.decision.calibration import Calibration
 from fewlier.score.model import Scorer
 from fewlier.score.part import HeldOut
-from fewlier.training.folds import one_of_each
-from fewlier.training.roles import Plan
+from fewlier.training.folds import Fold, one_of_each
+from fewlier.training.roles import Plan, say_of_doubtful
+from fewlier.training.unlabelled import may_be_tail
 
 # Training rows whose scores stand for all of them, for thresholds by contamination.
 SAMPLE = 2000
+# Normals behind thresholds at most: more would hardly make a rate more certain.
+MOST_NORMALS = 10_000
+# From this many labelled normals on, unlabelled rows do not stand behind thresholds.
+ENOUGH_LABELLED = 200
 
 
 def calibrate(plan: Plan, scorer: Scorer) -> Calibration:
-    """Score the held-back normals and anomalies, each by what has not seen it.
+    """Score normals and labelled anomalies, each by what has not seen it.
 
     Copies of one row are one normal, or one anomaly: they say no more than it does.
     """
-    folds = [plan.folds[fold] for fold in scorer.ensemble.folds]
-    held_back = np.unique(np.concatenate([fold.calibration for fold in folds]))
-    held_back = one_of_each(held_back, plan.ids)
-    may_score = [np.isin(held_back, fold.calibration) for fold in folds]
-    sample = np.random.default_rng(plan.seed).permutation(plan.n_training)[:SAMPLE]
+    rng = np.random.default_rng(plan.seed)
+    sample = rng.permutation(plan.n_training)[:SAMPLE]
+    rows = rng.permutation(_calibrating(plan, scorer))[:MOST_NORMALS]
+    may_score = [np.isin(rows, fold.calibration) for fold in _folds(plan, scorer)]
+    scores, doubtful = _scores(plan, scorer, rows, may_score), plan.doubtful[rows]
+    kept = may_be_tail(scores, doubtful)
+    doubts = say_of_doubtful(int(kept.sum()), int(doubtful[kept].sum()), int((~kept).sum()))
     return Calibration(
-        np.sort(_scores(plan, scorer, held_back, may_score)),
+        np.sort(scores[kept]),
         np.sort(scorer.score(plan.encoded.take(sample))),
         math.inf,
-        plan.guarantee,
+        plan.guarantee + doubts,
         anomaly_scores=np.sort(_anomaly_scores(plan, scorer)),
     )
+
+
+def _calibrating(plan: Plan, scorer: Scorer) -> Ints:
+    """Return the distinct normals that some fold has not trained on: the labelled, if enough."""
+    rows = np.unique(np.concatenate([fold.calibration for fold in _folds(plan, scorer)]))
+    rows = one_of_each(rows, plan.ids)
+    labelled = rows[~plan.doubtful[rows]]
+    return labelled if len(labelled) >= ENOUGH_LABELLED else rows
 
 
 def held_out_scores(plan: Plan, scorer: Scorer) -> Floats:
@@ -55,13 +70,18 @@ def held_out_density(plan: Plan, scorer: Scorer, rows: Ints) -> Floats:
 
 def _untrained(plan: Plan, scorer: Scorer, rows: Ints) -> list[Bools]:
     """Mark the rows that each fold of the score did not train on."""
-    folds = (plan.folds[fold] for fold in scorer.ensemble.folds)
-    return [~np.isin(rows, np.concatenate([fold.normals, fold.anomalies])) for fold in folds]
+    trained = (np.concatenate([f.normals, f.anomalies]) for f in _folds(plan, scorer))
+    return [~np.isin(rows, some) for some in trained]
+
+
+def _folds(plan: Plan, scorer: Scorer) -> list[Fold]:
+    """Return the folds that have a member in the score."""
+    return [plan.folds[fold] for fold in scorer.ensemble.folds]
 
 
 def _anomaly_scores(plan: Plan, scorer: Scorer) -> Floats:
     """Score the labelled anomalies by the members that did not train on them, where there are."""
-    folds = [plan.folds[fold] for fold in scorer.ensemble.folds]
+    folds = _folds(plan, scorer)
     rows = np.unique(np.concatenate([[*f.anomalies, *f.validation_anomalies] for f in folds]))
     rows = one_of_each(rows.astype(np.int64), plan.ids)
     may_score = np.array([~np.isin(rows, fold.anomalies) for fold in folds])

@@ -7,13 +7,12 @@ import numpy as np
 
 from fewlier.arrays import Ints
 
-# Shares of the normals that choose epochs and weights, and that stand behind thresholds.
-VALIDATION_SHARE = 0.1
+# Share of the normals that choose epochs and weights, and how many of several folds do at least.
+VALIDATION_SHARE, LEAST_VALIDATION = 0.1, 100
+# Share that a single fold holds back for thresholds; of several folds, each normal has one.
 CALIBRATION_SHARE = 0.05
-# With fewer normals than roles, all of them play each.
-N_ROLES = 3
-# From 200 calibration rows on, all folds hold back the same ones, which no member has seen.
-ENOUGH_CALIBRATION = 200
+# With fewer normals than roles, all of them play each: those of a single fold, and of several.
+N_ROLES, N_CROSSED_ROLES = 3, 2
 # A row trains every fold if it has more than three times as many copies as the average row, and
 # more than 1 % of the table: without it a fold would not know what is common.
 COMMON, COMMON_SHARE = 3, 0.01
@@ -30,7 +29,8 @@ class Fold:
     """Row numbers of a table by role.
 
     `normals` and `anomalies` train, validation rows choose epochs and weights, and calibration rows
-    do neither in this fold.
+    stand behind thresholds. None of the latter trains in this fold; where there is only one fold,
+    they choose nothing either.
 
     Copies of a row play its role.
     """
@@ -54,11 +54,11 @@ def make_folds(
 
     Each fold trains on a part of the anomalies and validates on the rest, so that with two folds
     every anomaly does both (cross-fitting). A single anomaly cannot be split: it trains both of
-    two folds, or validates a single one. Few normals: each fold holds back its own, and a row is
-    calibrated by the folds that never saw it. Many: all folds hold back the same.
+    two folds, or validates a single one. Of several folds, each normal is held out by one and
+    trains the others. A single fold holds some normals back for good.
 
-    `doubtful` are the normals that may be hidden anomalies. Where there are enough others, none of
-    them calibrates.
+    `doubtful` are the normals that may be hidden anomalies. Where there are enough others, a
+    single fold holds back none of them for thresholds.
 
     Copies of a row, which share its id in `ids`, one for each row of the table, are split as one
     row. Very common rows train in every fold.
@@ -116,33 +116,40 @@ def _folds_of_distinct(
     rng: np.random.Generator,
     doubtful: Ints,
 ) -> list[Fold]:
-    """Split rows of which none is a copy of another.
-
-    The shuffled normals are laid out as::
-
-        many normals   calibration of all folds | validation of fold 0 | of fold 1 | ...
-        few normals    validation, calibration of fold 0 | of fold 1 | ...
-
-    and each fold trains on whatever has no role in it.
-    """
+    """Split rows of which none is a copy of another."""
     normals, anomalies = rng.permutation(normals), rng.permutation(anomalies)
+    split = _split_for_good(normals, doubtful) if n_folds == 1 else _cross(normals, n_folds)
+    folds = []
+    for fold, (training, validation, calibration) in enumerate(split):
+        train, validate = _split_anomalies(anomalies, fold, n_folds)
+        folds.append(Fold(training, train, validation, validate, calibration))
+    return folds
+
+
+def _cross(normals: Ints, n_folds: int) -> list[tuple[Ints, Ints, Ints]]:
+    """Let each normal be held out by one fold, and train the others.
+
+    A fold's validation normals are the first of those that it holds out. That they calibrate too
+    makes p-values hardly smaller: an epoch is chosen by their mean alone (docs/METHOD.md).
+    """
+    if len(normals) < N_CROSSED_ROLES:
+        return [(normals, normals, normals)] * n_folds
+    places = np.arange(len(normals)) % n_folds
+    n_validation = max(LEAST_VALIDATION, round(VALIDATION_SHARE * len(normals)))
+    held_out = [normals[places == fold % len(normals)] for fold in range(n_folds)]
+    return [(np.setdiff1d(normals, own), own[:n_validation], own) for own in held_out]
+
+
+def _split_for_good(normals: Ints, doubtful: Ints) -> list[tuple[Ints, Ints, Ints]]:
+    """Let each normal do one thing: train, validate or calibrate."""
+    if len(normals) < N_ROLES:
+        return [(normals, normals, normals)]
     n_validation = max(1, round(VALIDATION_SHARE * len(normals)))
     n_calibration = max(1, round(CALIBRATION_SHARE * len(normals)))
-    is_shared = n_calibration >= ENOUGH_CALIBRATION
-    width = n_validation + (0 if is_shared else n_calibration)
-    starts = [0] if is_shared else [fold * width + n_validation for fold in range(n_folds)]
-    calibrating = (np.add.outer(starts, np.arange(n_calibration)) % len(normals)).ravel()
-    normals = _certain_at(normals, doubtful, np.unique(calibrating))
-    shared, rest = np.split(normals, [n_calibration if is_shared else 0])
-    folds = []
-    for fold in range(n_folds):
-        train, validate = _split_anomalies(anomalies, fold, n_folds)
-        rows = np.roll(rest, -fold * width)
-        validation, own, training = np.split(rows, [n_validation, width])
-        if len(rest) < N_ROLES:
-            validation = own = training = rest
-        folds.append(Fold(training, train, validation, validate, np.concatenate([shared, own])))
-    return folds
+    ends = [n_validation, n_validation + n_calibration]
+    normals = _certain_at(normals, doubtful, np.arange(*ends))
+    validation, calibration, training = np.split(normals, ends)
+    return [(training, validation, calibration)]
 
 
 def _certain_at(normals: Ints, doubtful: Ints, places: Ints) -> Ints:

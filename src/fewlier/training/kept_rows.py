@@ -12,7 +12,7 @@ from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 from fewlier.training.folds import MAX_FOLDS, Fold
-from fewlier.training.roles import Plan, mark_doubtful
+from fewlier.training.roles import Plan, guarantee_of, mark_doubtful
 from fewlier.training.unlabelled import Unlabelled
 
 ROLES = tuple(field.name for field in fields(Fold))
@@ -20,8 +20,7 @@ ROLES = tuple(field.name for field in fields(Fold))
 TRAINS = 1 << ROLES.index("normals")
 _AS_ANOMALY = sum(1 << ROLES.index(name) for name in ("anomalies", "validation_anomalies"))
 
-# At most this many rows are kept, by the rarest role they play. Thresholds need many calibration
-# rows, which do nothing else; the likelihood is known from a sample.
+# At most this many rows are kept for each role, of those that are not kept for one before.
 MOST = {"anomalies": 1000, "validation_anomalies": 1000, "calibration": 1000}
 MOST |= {"validation_normals": 500, "normals": 2000}
 # Wide tables keep fewer.
@@ -174,9 +173,7 @@ class KeptRows:
                     place[row] = copies.pop()
         return place
 
-    def plan(
-        self, encoder: Encoder, news: News, unlabelled: Unlabelled, guarantee: str, seed: int
-    ) -> Plan:
+    def plan(self, encoder: Encoder, news: News, unlabelled: Unlabelled, seed: int) -> Plan:
         """Plan an update with what is new.
 
         A new label replaces the old one. A row that is now an anomaly trains or validates,
@@ -209,7 +206,7 @@ class KeptRows:
             whole.novel,
             tuple(folds),
             seed,
-            guarantee,
+            guarantee_of(folds),
             (_note(news, len(kept) - int((news.place != NEW).sum())),),
         )
 
@@ -266,14 +263,12 @@ class KeptRows:
 def _sample(kept: KeptRows, rng: np.random.Generator) -> Ints:
     """Draw rows of each role, in the order of the table."""
     share = min(1.0, MAX_KEPT_BYTES / (sum(MOST.values()) * kept._row_bytes))
-    left = np.ones(len(kept), dtype=bool)
     chosen = np.zeros(len(kept), dtype=bool)
     for name, most in MOST.items():
         plays = kept.roles & (1 << ROLES.index(name)) > 0
         n_each = max(1, round(share * most / len(plays)))  # so that no fold goes without
         for in_fold in plays:
-            chosen[rng.permutation(np.flatnonzero(left & in_fold & ~chosen))[:n_each]] = True
-        left &= ~plays.any(0)
+            chosen[rng.permutation(np.flatnonzero(in_fold & ~chosen))[:n_each]] = True
     return np.flatnonzero(chosen)
 
 

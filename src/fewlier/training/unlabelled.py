@@ -2,9 +2,12 @@
 
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+from fewlier.arrays import Bools, Floats
 
 Unlabelled = Literal["robust", "normal"]
 
@@ -21,6 +24,9 @@ LEAST_SPREAD = 1.0
 QUARTILE = 0.6745
 # Share of the unlabelled validation rows, the least likely, that do not judge epochs.
 TRIMMED = 0.1
+# Of rows beyond the last fence, as many stand behind thresholds as the tail of the others may have
+# there, that many of its standard deviations included.
+TAIL_DEVIATIONS = 2
 
 
 class DoubtfulRows(NamedTuple):
@@ -72,6 +78,35 @@ def is_trusted(
 ) -> Bool[Tensor, "*m n"]:
     """Mark rows that count at least half when training ends."""
     return trust(log_p, torch.ones_like(log_p), doubtful) >= 0.5
+
+
+def may_be_tail(score: Floats, doubtful: Bools) -> Bools:
+    r"""Mark rows that stand behind thresholds: all but doubtful ones that are too odd to be normal.
+
+    On a table without anomalies the rows beyond the fence are the tail of the normals, and without
+    them thresholds would be too low. Of n rows, an exponential tail has
+    e = n / 4 exp(-log 2 (s - q_75) / (q_75 - q_50)) beyond a score s. With s the lowest score of a
+    row that is not trusted, e + 2 \sqrt e of these stay, the least odd; the others are more than
+    the tail explains.
+
+    Parameters
+    ----------
+    score : array (n,)
+        Scores of normals, higher is odder, in units in which they spread by about 1, or in nats.
+    doubtful : array of bool (n,)
+        Whether a row may be a hidden anomaly.
+    """
+    log_p = torch.from_numpy(-score)[None]
+    kept: Bools = is_trusted(log_p, torch.from_numpy(doubtful)[None])[0].numpy()
+    untrusted = np.flatnonzero(~kept)
+    if not len(untrusted):
+        return kept
+    untrusted = untrusted[np.argsort(score[untrusted], kind="stable")]
+    middle, upper = np.quantile(score, (0.5, 0.75))
+    width = max(float(upper - middle), QUARTILE * LEAST_SPREAD)
+    expected = len(score) / 4 * 0.5 ** ((score[untrusted[0]] - upper) / width)
+    kept[untrusted[: int(expected + TAIL_DEVIATIONS * expected**0.5)]] = True
+    return kept
 
 
 def trim(

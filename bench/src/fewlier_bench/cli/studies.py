@@ -11,6 +11,7 @@ STUDIES = {
     "unlabelled-pools": "Hide anomalies among unlabelled rows, and compare ways to treat them.",
     "label-rounds": "Label the oddest rows round by round, and compare update with a new fit.",
     "planted-reasons": "Tamper with a column, and count how often it is among the reasons.",
+    "certainty": "Simulate whether p-values and false-discovery rates keep their promise.",
     "copies": "Count false alarms when rows of the training table repeat.",
     "repeated-kind": "Rank a kind of anomaly that nobody labelled and that repeats itself.",
     "other-readings": "Fit the paper's methods as its words may also be read.",
