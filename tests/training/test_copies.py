@@ -107,7 +107,7 @@ def test_fresh_normals_are_not_flagged_for_copies_of_others(table, labels):
     """Ten copies of each row had every fresh row of numbers and of counts flagged."""
     excess = []
     for seed in range(8):
-        rng = np.random.default_rng([seed, labels])
+        rng = np.random.default_rng([seed, labels, 1])
         rows = table(60 + labels, rng)
         odd = rows.select_dtypes("number").columns
         rows.loc[: labels - 1, odd] += 30
