@@ -1,9 +1,15 @@
 import numpy as np
 import pytest
 from made_up_results import result
-from scipy.stats import sem, t
+from scipy.stats import sem, t, wilcoxon
 
-from fewlier_bench.pages.statistics import Grid, compare, make_grid, paired_p_value
+from fewlier_bench.pages.statistics import (
+    Grid,
+    compare,
+    make_grid,
+    paired_p_value,
+    signed_rank_p_value,
+)
 
 NAN = np.nan
 
@@ -120,3 +126,13 @@ def test_the_last_row_of_a_cell_counts():
     np.testing.assert_array_equal(grid.of("Pima", "KNN"), [0.7, 0.5])
     assert np.isnan(grid.of("Wilt", "KNN")).all()
     assert grid.means[0, 0] == pytest.approx(0.6)
+
+
+def test_a_signed_rank_test_leaves_out_gaps_and_ties():
+    rng = np.random.default_rng(6)
+    first, second = rng.normal(size=(2, 12))
+    expected = wilcoxon(first, second).pvalue
+    assert signed_rank_p_value(first, second) == pytest.approx(expected)
+    more = np.append(first, [NAN, 1.0, 0.3]), np.append(second, [0.0, NAN, 0.3])
+    assert signed_rank_p_value(*more) == pytest.approx(expected)
+    assert signed_rank_p_value(first, first) == 1

@@ -1,4 +1,6 @@
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from fcntl import LOCK_EX, LOCK_UN, flock
 
 import pytest
 from hypothesis import given
@@ -91,3 +93,18 @@ def test_half_a_line_is_refused(n_lost, tmp_path):
     path.write_text(path.read_text()[:-n_lost])
     with pytest.raises(UserError, match=r"has a line that is not a result.*half a line; remove it"):
         store.read(PAPER)
+
+
+def test_a_process_waits_until_another_has_added_its_rows(tmp_path):
+    store, other = Store(tmp_path / "here"), Store(tmp_path / "there")
+    other.append(PAPER, [ROW])
+    store.folder.mkdir()
+    with store.path(PAPER).open("ab", buffering=0) as file, ThreadPoolExecutor() as pool:
+        flock(file, LOCK_EX)
+        waiting = pool.submit(store.append, PAPER, [FAILURE])
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=0.2)
+        file.write(other.path(PAPER).read_bytes())
+        flock(file, LOCK_UN)
+        waiting.result()
+    assert store.read(PAPER) == [ROW, FAILURE]

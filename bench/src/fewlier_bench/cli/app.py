@@ -2,7 +2,7 @@
 
 import typer
 
-from fewlier_bench.cli import compare, datasets, reproduce, studies
+from fewlier_bench.cli import adgym, compare, datasets, reproduce, studies
 
 app = typer.Typer(
     name="fewlier-bench",
@@ -11,5 +11,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for commands in (datasets, reproduce, compare, studies):
+for commands in (datasets, reproduce, compare, adgym, studies):
     commands.register(app)

@@ -1,16 +1,20 @@
-"""The page of the few-label comparison: its tables come from folders of results."""
+"""The pages of comparisons with few labels: their tables come from folders of results."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fewlier.errors import UserError
-from fewlier_bench.comparison.comparison_tables import detail_tables, summary_tables
+from fewlier_bench.comparison import adgym_tables, comparison_tables
+from fewlier_bench.comparison.adgym_jobs import EXPERIMENT as ADGYM
+from fewlier_bench.comparison.adgym_published import describe_check
 from fewlier_bench.data.few_labels import N_DRAWS
 from fewlier_bench.pages.blocks import EMPTY, fill, read_page, write_text
 from fewlier_bench.pages.footnotes import describe_run
-from fewlier_bench.pages.rendering import to_csv, to_markdown
-from fewlier_bench.runs.results import Store
+from fewlier_bench.pages.printed import PrintedTable
+from fewlier_bench.pages.rendering import to_csv, to_list, to_markdown
+from fewlier_bench.runs.results import Result, Store
 
-_RUN = "run"
+_RUN, _CHECK = "run", "check"
 _EXAMPLE = "docs/ACCURACY.md"
 
 
@@ -18,30 +22,49 @@ def write_comparison_page(results: Path, page: Path) -> None:
     """Write the tables of results, which have a folder per collection, into a page.
 
     A generated part is called COLLECTION/TABLE, such as ``dev/clean_k3``, with the mean AUC of
-    each table of data in ``dev/clean_k3_tables``, and what was run in ``dev/run``. Tables are
-    written to COLLECTION/tables too.
+    each table of data in ``dev/clean_k3_tables``, and what was run in ``dev/run``. ADGym's are
+    ``adgym/labels_5`` and alike, and ``adgym/check`` says what naive Bayes shows. Tables of the
+    collections that the page shows are written to COLLECTION/tables too.
     """
-    folders = sorted({path.parent for name in N_DRAWS for path in results.glob(f"*/{name}.csv")})
+    known = (*N_DRAWS, ADGYM)
+    folders = sorted({path.parent for name in known for path in results.glob(f"*/{name}.csv")})
     if not folders:
         raise UserError(
             f"Results must be a folder with a folder for each collection of tables, and in it "
-            f"{', '.join(f'{name}.csv' for name in N_DRAWS)}; got {results}. "
+            f"{', '.join(f'{name}.csv' for name in known)}; got {results}. "
             "Run: fewlier-bench compare"
         )
-    text = read_page(page, [f"{f.name}/{part}" for f in folders for part in _parts()], _EXAMPLE)
+    names = [f"{folder.name}/{part}" for folder in folders for part in _parts(folder)]
+    text = read_page(page, names, _EXAMPLE)
     blocks: dict[str, str] = {}
-    for folder in folders:
-        found = {experiment: Store(folder).read(experiment) for experiment in N_DRAWS}
-        parts = dict.fromkeys(_parts(), EMPTY) | {_RUN: describe_run(found)}
+    for folder in (folder for folder in folders if f": {folder.name}/" in text):
+        found = {experiment: Store(folder).read(experiment) for experiment in _experiments(folder)}
+        parts = dict.fromkeys(_parts(folder), EMPTY) | {_RUN: describe_run(found)}
+        if ADGYM in found:
+            parts[_CHECK] = to_list([describe_check(found[ADGYM])])
         for experiment, rows in found.items():
-            for table in (*summary_tables(rows, experiment), *detail_tables(rows, experiment)):
+            for table in _tables(experiment, rows):
                 parts[table.name] = to_markdown(table)
                 write_text(folder / "tables" / f"{table.name}.csv", to_csv(table))
         blocks |= {f"{folder.name}/{name}": content for name, content in parts.items()}
     write_text(page, fill(text, blocks))
 
 
-def _parts() -> list[str]:
+def _experiments(folder: Path) -> tuple[str, ...]:
+    return (ADGYM,) if Store(folder).path(ADGYM).exists() else tuple(N_DRAWS)
+
+
+def _parts(folder: Path) -> list[str]:
     """Return the names of the generated parts of one collection."""
+    if _experiments(folder) == (ADGYM,):
+        return [_RUN, _CHECK, *adgym_tables.table_names()]
     names = [f"{experiment}_k{k}" for experiment, draws in N_DRAWS.items() for k in draws]
     return [_RUN, *names, *(f"{name}_tables" for name in names)]
+
+
+def _tables(experiment: str, rows: Sequence[Result]) -> Iterator[PrintedTable]:
+    if experiment == ADGYM:
+        yield from adgym_tables.all_tables(rows)
+        return
+    yield from comparison_tables.summary_tables(rows, experiment)
+    yield from comparison_tables.detail_tables(rows, experiment)

@@ -23,64 +23,69 @@ def summary_tables(results: Sequence[Result], experiment: str) -> Iterator[Print
     for k in N_DRAWS[experiment]:
         rows = [row for row in latest(results) if row.k == k]
         if any(row.auc is not None for row in rows):
-            yield _summary(rows, experiment, k)
+            yield summarise(rows, METHODS, f"{experiment}_k{k}", _title(experiment, k))
 
 
 def detail_tables(results: Sequence[Result], experiment: str) -> Iterator[PrintedTable]:
     """Yield a table for each k: the mean AUC of each method on each table of data."""
     for k in N_DRAWS[experiment]:
-        grid = _grid([row for row in latest(results) if row.k == k])
-        if not grid.datasets:
-            continue
-        bold, averages = grid.not_separated(), _averaged(grid).averages
-        columns = [
-            PrintedColumn(
-                method,
-                (
-                    *(
-                        Value(known(mean), is_bold=bool(is_bold))
-                        for mean, is_bold in zip(grid.means[:, at], bold[:, at], strict=True)
-                    ),
-                    Value(known(averages[at]), is_bold=averages[at] == np.nanmax(averages)),
-                ),
-            )
-            for at, method in enumerate(grid.methods)
-        ]
-        name = f"{experiment}_k{k}_tables"
-        title = f"Mean test AUC on each table, {_title(experiment, k)}"
-        rows = (*grid.datasets, AVERAGE)
-        yield PrintedTable(name, title, "", rows, tuple(columns), _average_note(grid))
+        rows = [row for row in latest(results) if row.k == k]
+        if any(row.auc is not None for row in rows):
+            yield detail(rows, METHODS, f"{experiment}_k{k}_tables", _title(experiment, k))
 
 
-def _summary(rows: Sequence[Result], experiment: str, k: int) -> PrintedTable:
-    grid = _grid(rows)
-    common = _averaged(grid)
+def summarise(
+    rows: Sequence[Result], methods: Sequence[str], name: str, title: str
+) -> PrintedTable:
+    """Return averages of methods, and where fewlier is ahead; the rows are of one k."""
+    grid = arrange(rows, methods)
+    common = averaged(grid)
     precision = make_grid(rows, grid.datasets, grid.methods, "average_precision")
     columns = [
-        _column("AUC", common.averages),
-        _column("AP", precision.only(common.datasets).averages),
-        _column("mean rank", common.mean_ranks, 1),
+        column_of("AUC", common.averages),
+        column_of("AP", precision.only(common.datasets).averages),
+        column_of("mean rank", common.mean_ranks, 1),
         *_outcomes(grid),
     ]
-    notes = (*_average_note(grid), *gap_notes(grid, rows, k), *_left_out(rows))
+    notes = (*_average_note(grid), *gap_notes(grid, rows, rows[0].k), *_left_out(rows))
     if OURS in grid.methods:
         notes = (
             f"wins, ties, losses: tables where {OURS} is above the method, not separated from it, "
             "or below it, by a paired t-test of the AUC over splits.",
             *notes,
         )
-    name, title = f"{experiment}_k{k}", f"Averages, {_title(experiment, k)}"
-    return PrintedTable(name, title, "", grid.methods, tuple(columns), notes)
+    return PrintedTable(name, f"Averages, {title}", "", grid.methods, tuple(columns), notes)
 
 
-def _grid(rows: Sequence[Result]) -> Grid:
-    """Arrange the AUCs of all tables and methods that have any."""
+def detail(rows: Sequence[Result], methods: Sequence[str], name: str, title: str) -> PrintedTable:
+    """Return the mean AUC of each method on each table of data; the rows are of one k."""
+    grid = arrange(rows, methods)
+    bold, averages = grid.not_separated(), averaged(grid).averages
+    columns = [
+        PrintedColumn(
+            method,
+            (
+                *(
+                    Value(known(mean), is_bold=bool(is_bold))
+                    for mean, is_bold in zip(grid.means[:, at], bold[:, at], strict=True)
+                ),
+                Value(known(averages[at]), is_bold=averages[at] == np.nanmax(averages)),
+            ),
+        )
+        for at, method in enumerate(grid.methods)
+    ]
+    title, names = f"Mean test AUC on each table, {title}", (*grid.datasets, AVERAGE)
+    return PrintedTable(name, title, "", names, tuple(columns), _average_note(grid))
+
+
+def arrange(rows: Sequence[Result], methods: Sequence[str]) -> Grid:
+    """Arrange the AUCs of all tables, and of these methods, that have any."""
     found = [row for row in rows if row.auc is not None]
-    methods = [method for method in METHODS if any(row.method == method for row in found)]
-    return make_grid(rows, sorted({row.dataset for row in found}), methods)
+    present = [method for method in methods if any(row.method == method for row in found)]
+    return make_grid(rows, sorted({row.dataset for row in found}), present)
 
 
-def _averaged(grid: Grid) -> Grid:
+def averaged(grid: Grid) -> Grid:
     """Return the tables to average over: those where fewlier is complete, if it takes part.
 
     A method with a gap there has no average; it does not remove the table for the others.
@@ -107,7 +112,7 @@ def _title(experiment: str, k: int) -> str:
 
 
 def _average_note(grid: Grid) -> tuple[str, ...]:
-    names = _averaged(grid).datasets
+    names = averaged(grid).datasets
     if not names:
         who = OURS if OURS in grid.methods else "every method"
         return (f"There is no average: no table has all results of {who}.",)
@@ -127,6 +132,7 @@ def _left_out(rows: Sequence[Result]) -> Iterator[str]:
         yield f"Left out: {', '.join(shown)}: {reason}."
 
 
-def _column(heading: str, numbers: Floats, digits: int = 3) -> PrintedColumn:
+def column_of(heading: str, numbers: Floats, digits: int = 3) -> PrintedColumn:
+    """Return a column of numbers that are compared with nothing."""
     values = tuple(Value(known(number)) for number in numbers)
     return PrintedColumn(heading, values, digits, has_difference=False)

@@ -104,16 +104,23 @@ def locate(variant: Variant) -> Path | None:
     return None
 
 
-def _folders() -> list[Path]:
-    folders = []
+def named_folder() -> Path | None:
+    """Return the folder of tables that the environment names; None if it names none."""
     named = os.environ.get(FOLDER_VARIABLE)
-    if named:
-        folders.append(Path(named).expanduser())
-        if not folders[0].is_dir():
-            raise UserError(
-                f"${FOLDER_VARIABLE} must name a folder of tables; got {named!r}, which is not "
-                "one. Correct or unset it."
-            )
+    if not named:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise UserError(
+            f"${FOLDER_VARIABLE} must name a folder of tables; got {named!r}, which is not one. "
+            "Correct or unset it."
+        )
+    return folder
+
+
+def _folders() -> list[Path]:
+    named = named_folder()
+    folders = [] if named is None else [named]
     try:
         folders.append(cache_folder() / "tables")
     except UserError as error:  # nothing was ever downloaded

@@ -1,4 +1,4 @@
-"""Methods compared over datasets and splits: means, paired t-tests, averages, ranks, wins.
+"""Methods compared over datasets and splits: means, paired tests, averages, ranks, wins.
 
 Nothing here knows which methods or datasets there are, nor what is measured, but that more of it is
 better.
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata, ttest_rel
+from scipy.stats import rankdata, ttest_rel, wilcoxon
 
 from fewlier_bench.runs.results import Result, latest
 
@@ -164,6 +164,16 @@ def paired_p_value(first: Floats, second: Floats) -> float:
     if np.allclose(difference, difference[0], rtol=0, atol=1e-12):
         return 0.0
     return float(ttest_rel(first, second).pvalue)
+
+
+def signed_rank_p_value(first: Floats, second: Floats) -> float:
+    """Return the p-value of a Wilcoxon signed-rank test, of both sides, over what both have.
+
+    Differences of zero say nothing; where all are, nothing is separated: 1.
+    """
+    difference = (first - second)[~np.isnan(first) & ~np.isnan(second)]
+    difference = difference[np.abs(difference) > 1e-12]
+    return float(wilcoxon(difference).pvalue) if len(difference) else 1.0
 
 
 def compare(grid: Grid, method: str, other: str) -> Outcome:

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -92,16 +93,20 @@ class Store:
             return [_read(path, row) for row in reader]
 
     def append(self, experiment: str, results: Iterable[Result]) -> None:
-        """Add rows at the end of an experiment's file, which gets a header if it is new."""
+        """Add rows at the end of an experiment's file, which gets a header if it is new.
+
+        Several processes may do so at the same time.
+        """
         path = self.path(experiment)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        if not path.exists():
-            writer.writeheader()
-        writer.writerows(_write(result) for result in results)
-        with whole(), path.open("ab", buffering=0) as file:  # at once: no row is cut in two
-            file.write(text.getvalue().encode())
+        with whole(), path.open("ab", buffering=0) as file:
+            flock(file, LOCK_EX)  # until it is closed
+            if not file.seek(0, io.SEEK_END):
+                writer.writeheader()
+            writer.writerows(_write(result) for result in results)
+            file.write(text.getvalue().encode())  # at once: no row is cut in two
 
 
 def cell_of(experiment: str, result: Result) -> Cell:
