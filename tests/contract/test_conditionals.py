@@ -13,6 +13,7 @@ from scipy import special, stats
 
 from fewlier.density.conditionals import CONDITIONALS
 from fewlier.density.conditionals.base import LevelConditional, NumberConditional, Traits
+from fewlier.density.conditionals.gaussian_mixture import GaussianMixture
 from fewlier.table import Kind
 from fewlier.table.columns import USUAL
 
@@ -205,6 +206,26 @@ def test_gradients_reach_every_parameter(name, dtype):
         levels = torch.tensor(LEVELS)
         used = (torch.arange(conditional.n_parameters)[:, None] < levels) & (levels > 1)
     torch.testing.assert_close(gradient.abs().amax(0) > 0, used)
+
+
+@each_conditional
+def test_gradients_are_those_of_finite_differences(name):
+    conditional, x = build(name), CASES[name].targets()[:4]
+    phi = random_phi(conditional, len(x)).requires_grad_()
+    x = x if name == "categorical" else x.clamp(0, 2)  # far away, differences lose their digits
+    assert torch.autograd.gradcheck(lambda phi: conditional.log_prob(phi, x), phi)
+
+
+@pytest.mark.parametrize("n_components", [1, 5])
+def test_a_mixture_may_have_any_number_of_components(n_components):
+    rng = np.random.default_rng(0)
+    phi, x = rng.normal(size=(7, 3, n_components, D)), rng.normal(size=(7, D))
+    sigma = 0.2 * np.exp(bounded(phi[:, 2], np.log(200)))
+    normal = stats.norm.logpdf(x[:, None], phi[:, 1], sigma)
+    expected = special.logsumexp(special.log_softmax(phi[:, 0], 1) + normal, 1)
+    mixture = GaussianMixture(Traits(torch.zeros(D), torch.zeros(D).long(), n_components))
+    found = mixture.log_prob(torch.tensor(phi).flatten(1, 2), torch.tensor(x))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @each_conditional

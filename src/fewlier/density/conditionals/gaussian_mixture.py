@@ -1,7 +1,8 @@
 """Mixture of Gaussians, for real columns."""
 
 import math
-from typing import ClassVar, final
+from functools import reduce
+from typing import Any, ClassVar, final
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,6 +15,9 @@ from fewlier.table.columns import Kind
 # likelihood, and their noise would outweigh every other column.
 SMALLEST_SIGMA = 1e-3
 INITIAL_SIGMA = 0.2
+_LN2 = math.log(2)
+_PRECISION = INITIAL_SIGMA**-2
+_BOUND = math.log(INITIAL_SIGMA / SMALLEST_SIGMA)
 # Bisections after which an interval is no wider than the rounding errors of a double.
 _HALVINGS = 60
 
@@ -50,11 +54,8 @@ class GaussianMixture(NumberConditional):
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
     ) -> Float[Tensor, "*n d"]:
         """Return the log density, by log-sum-exp over the components."""
-        logit, mu, log_sigma = self._parts(phi)
-        z = (x.unsqueeze(-2) - mu) * torch.exp(-log_sigma)
-        log_normal = -0.5 * (z * z) - log_sigma
-        joint = torch.logsumexp(logit + log_normal, -2) - torch.logsumexp(logit, -2)
-        return joint - 0.5 * math.log(2 * math.pi)
+        log_p: Tensor = _LogDensity.apply(phi, x)  # type: ignore[no-untyped-call] # of torch
+        return log_p
 
     def quantile(self, phi: Float[Tensor, "*n p d"], share: float) -> Float[Tensor, "*n d"]:
         """Return the quantile, by bisection: it lies between those of the components."""
@@ -75,5 +76,64 @@ class GaussianMixture(NumberConditional):
     ) -> tuple[Float[Tensor, "*n k d"], Float[Tensor, "*n k d"], Float[Tensor, "*n k d"]]:
         """Return the logits of the weights, the means and the log widths."""
         logit, mu, width = phi.unflatten(-2, (3, self.traits.n_components)).unbind(-3)
-        bound = math.log(INITIAL_SIGMA / SMALLEST_SIGMA)
-        return logit, mu, math.log(INITIAL_SIGMA) + soft_bound(width, bound)
+        return logit, mu, math.log(INITIAL_SIGMA) + soft_bound(width, _BOUND)
+
+
+@final
+class _LogDensity(torch.autograd.Function):
+    r"""log sum_k softmax(logit)_k N(x | mu_k, sigma_k^2), in as few steps as possible.
+
+    Most of a fit's time went here, so gradients are written out, and logarithms are to base 2 as
+    long as they can be: exp2 is three times as fast as exp. With s_k = -log2(sigma_k / sigma),
+    sigma the initial width, and z_k = (x - mu_k) 2^s_k,
+
+        log2 p = log2 sum_k 2^(logit_k / ln 2 + s_k - z_k^2 / (2 sigma^2 ln 2))
+                 - log2 sum_k 2^(logit_k / ln 2) - log2(sigma sqrt(2 pi)).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401 - of torch
+        phi: Float[Tensor, "*n p d"],
+        x: Float[Tensor, "*n d"],
+    ) -> Float[Tensor, "*n d"]:
+        """Return the log density."""
+        logit, mu, width = phi.unflatten(-2, (3, -1)).unbind(-3)
+        divisor = width.abs().mul_(-_LN2 / _BOUND).sub_(_LN2)
+        s = width / divisor
+        factor = torch.exp2(s)
+        z = (x.unsqueeze(-2) - mu).mul_(factor)
+        joint = s.add_(logit, alpha=1 / _LN2).addcmul_(z, z, value=-_PRECISION / (2 * _LN2))
+        top, joint, total = _shifted_powers(joint)
+        top_weight, weight, total_weight = _shifted_powers(logit / _LN2)
+        ctx.save_for_backward(divisor, factor, z, joint, total, weight, total_weight)
+        log2_p = (top - top_weight).add_((total / total_weight).log2_())
+        return log2_p.mul_(_LN2).sub_(math.log(INITIAL_SIGMA) + 0.5 * math.log(2 * math.pi))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(
+        ctx: Any,  # noqa: ANN401 - of torch
+        upper: Float[Tensor, "*n d"],
+    ) -> tuple[Float[Tensor, "*n p d"], None]:
+        r"""Return the gradient by phi, from each component's responsibility r_k for x.
+
+        d/d logit_k = r_k - softmax(logit)_k, d/d mu_k = r_k z_k 2^s_k / sigma^2, and
+        d/d log sigma_k = r_k (z_k^2 / sigma^2 - 1). Targets x have no gradient.
+        """
+        divisor, factor, z, joint, total, weight, total_weight = ctx.saved_tensors
+        shared = joint * (upper / total).unsqueeze(-2)
+        by_logit = shared - weight * (upper / total_weight).unsqueeze(-2)
+        by_width = (z * z).mul_(_PRECISION).sub_(1).mul_(shared).mul_((_LN2 / divisor).square_())
+        by_mean = (shared * z).mul_(factor).mul_(_PRECISION)
+        return torch.cat([by_logit, by_mean, by_width], -2), None
+
+
+def _shifted_powers(
+    exponent: Float[Tensor, "*n k d"],
+) -> tuple[Float[Tensor, "*n d"], Float[Tensor, "*n k d"], Float[Tensor, "*n d"]]:
+    """Return the largest exponent of k, 2^(exponent - largest), and their sum."""
+    # A reduction over so few is slower than going through them.
+    top = reduce(torch.maximum, exponent.unbind(-2))
+    powers = (exponent - top.unsqueeze(-2)).exp2_()
+    return top, powers, reduce(torch.add, powers.unbind(-2))
