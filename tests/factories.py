@@ -25,6 +25,7 @@ def small(density="made", **changes):
     settings = {
         "lambdas": (0, 10),
         "max_epochs": 10,
+        "batch_size": 100,
         "learning_rate": 0.003,
         "false_alarm_rate": 0.2,
         "random_state": 0,

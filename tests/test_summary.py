@@ -117,7 +117,7 @@ def test_weights_sum_to_one_and_say_who_is_kept(detector):
     assert weights.sum() == pytest.approx(1)
     for line in detector.history_:
         assert line.status == ("kept" if line.weight else "left out")
-    assert (weights > 0).sum() == {"average": 2, "best": 1}[detector.selection]
+    assert (weights > 0).sum() == {"average": 3, "best": 1}[detector.selection]
     assert len(detector.model_.ensemble.members) == (weights > 0).sum()
 
 

@@ -62,9 +62,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         an object with others, such as ``Made(hidden=(128,))``.
     selection : {"average", "best"}
         "average" averages members (of each of two splits of the labels, the lambda that ranks
-        best and the smallest, which knows normals best; three lambdas alike where too few labels
-        can rank them), and adds how near a row is to normal rows and to labelled anomalies, and
-        what trees grown on the labels say: the most accurate.
+        best and the smallest, which knows normals best; up to three lambdas alike where too few
+        labels can rank them), and adds how near a row is to normal rows and to labelled
+        anomalies, and what trees grown on the labels say: the most accurate.
         "best" is the paper's rule, the lambda and epoch of highest validation AUC, and its score
         is exactly -log p(x) where the density is exact.
     unlabelled : {"robust", "normal"}
@@ -76,7 +76,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     max_epochs, patience : int, int or None
         A member stops training when its validation criterion has not improved for `patience`
         epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch is at
-        most 100 batches; on larger tables each is a fresh sample.
+        most 30 batches, with "best" 100; on larger tables each is a fresh sample.
     batch_size : int
         Normal rows in a step; every labelled anomaly joins each step.
     learning_rate : float
@@ -125,11 +125,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         density: str | DensitySettings = "made",
         selection: Selection = "average",
         unlabelled: Unlabelled = "robust",
-        lambdas: tuple[float, ...] = (0, 0.1, 1, 10, 100, 1e3, 1e4),
-        max_epochs: int = 100,
-        patience: int | None = 50,
-        batch_size: int = 100,
-        learning_rate: float = 1e-3,
+        lambdas: tuple[float, ...] = (0.1, 1000),
+        max_epochs: int = 20,
+        patience: int | None = 10,
+        batch_size: int = 64,
+        learning_rate: float = 5e-3,
         false_alarm_rate: float = 0.01,
         keep_rows: bool = True,
         device: Literal["auto", "cpu", "cuda"] = "auto",
@@ -166,6 +166,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             lambdas=(0, 0.1, 1, 10, 100, 1e3, 1e4),
             max_epochs=100,
             patience=None,
+            batch_size=100,
             learning_rate=1e-3,
         )
 

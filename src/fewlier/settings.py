@@ -22,6 +22,8 @@ from fewlier.table.columns import USUAL
 from fewlier.table.declarations import IGNORE
 from fewlier.training.stack import Settings
 
+MAX_STEPS = {"average": 30, "best": 100}
+"""Steps of an epoch: in an average the density is one part of several, and trains quickly."""
 DEVICES = ("auto", "cpu", "cuda")
 MAX_COLUMNS = 20_000
 """Of a table to learn from; a model file has room for few more."""
@@ -57,6 +59,7 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
             patience,
             parameters["batch_size"],
             rate,
+            MAX_STEPS[selection],
             "auc" if selection == "best" else "smooth_auc",
         ),
         unlabelled,

@@ -60,11 +60,11 @@ def test_a_search_goes_through_the_sizes_of_a_density(density):
 
 
 def test_a_fit_leaves_the_settings_as_they_were_given():
-    given = Made().set_params(hidden=[np.int64(6)], n_orderings=np.int8(2))
+    given = Made().set_params(hidden=[np.int64(6)], n_orderings=np.int8(3))
     detector = small(density=given, max_epochs=1).fit(X, Y)
     assert detector.density is given
     assert given.hidden == [np.int64(6)]
-    assert repr(detector.model_.ensemble.density.settings) == "Made(hidden=(6,), n_orderings=2)"
+    assert repr(detector.model_.ensemble.density.settings) == "Made(hidden=(6,), n_orderings=3)"
 
 
 def test_the_published_detector_has_the_settings_of_the_paper():

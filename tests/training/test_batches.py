@@ -6,7 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.training.batches import MAX_STEPS, Batches, Noise, Sample, n_steps, stacked_noise
+from fewlier.training.batches import Batches, Noise, Sample, n_steps, stacked_noise
+
+MAX_STEPS = 100
 
 
 def rows(*numbers):
@@ -15,7 +17,7 @@ def rows(*numbers):
 
 def epoch(n_normals, n_anomalies, size, seed=0):
     """One epoch's steps over normals counted from 0 and anomalies counted from 1000."""
-    batches = Batches(np.arange(n_normals), 1000 + np.arange(n_anomalies), size, seed)
+    batches = Batches(np.arange(n_normals), 1000 + np.arange(n_anomalies), size, seed, MAX_STEPS)
     return list(batches.epoch())
 
 
@@ -55,7 +57,7 @@ def test_an_epoch_visits_different_normals_with_all_or_a_batch_of_anomalies(
 ):
     steps = epoch(n_normals, n_anomalies, size)
     normals = np.concatenate([normal for normal, _ in steps])
-    assert len(steps) == n_steps(n_normals, size)
+    assert len(steps) == n_steps(n_normals, size, MAX_STEPS)
     assert len(set(normals.tolist())) == len(normals)
     assert set(normals.tolist()) <= set(range(n_normals))
     for normal, anomaly in steps:
@@ -108,12 +110,12 @@ def test_the_normals_of_a_step_do_not_depend_on_the_anomalies(n_anomalies):
     [(1, 100, 1), (99, 100, 1), (100, 100, 1), (199, 100, 1), (200, 100, 2), (1050, 100, 10)],
 )
 def test_an_epoch_takes_as_many_steps_as_there_are_whole_batches(n_normals, size, expected):
-    assert n_steps(n_normals, size) == expected
+    assert n_steps(n_normals, size, MAX_STEPS) == expected
 
 
 @given(n_normals=st.integers(1, 10**9), size=st.integers(1, 10**4))
 def test_an_epoch_takes_at_least_one_step_and_at_most_the_limit(n_normals, size):
-    assert 1 <= n_steps(n_normals, size) <= MAX_STEPS
+    assert 1 <= n_steps(n_normals, size, MAX_STEPS) <= MAX_STEPS
 
 
 def test_a_large_table_is_sampled_anew_each_epoch():

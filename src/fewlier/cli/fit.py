@@ -48,11 +48,11 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         ),
     ] = False,
     max_epochs: Annotated[
-        int, option("Most epochs; 30 take a third of the time of 100.", "N", panel=TIME, min=1)
-    ] = 100,
+        int, option("Most epochs; fewer take less time.", "N", panel=TIME, min=1)
+    ] = 20,
     patience: Annotated[
         int, option("Epochs without improvement before a member stops.", "N", panel=TIME, min=1)
-    ] = 50,
+    ] = 10,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         option("cpu, cuda, or auto: a GPU if there is one.", "NAME", panel=TIME),
@@ -102,7 +102,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     """Learn from a table what normal rows look like, and write a model file.
 
     Faster: fewer --max-epochs, a shorter --patience, a smaller network
-    (--density-option hidden=100), --selection best, or a GPU.
+    (--density-option hidden=32), --selection best, or a GPU.
     """
     from fewlier.table.reading import open_table
 

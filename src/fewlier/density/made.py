@@ -47,7 +47,7 @@ class Made(DensitySettings):
     """
 
     def __init__(
-        self, *, hidden: Sequence[int] = (500,), n_orderings: int = 10, n_components: int = 3
+        self, *, hidden: Sequence[int] = (64,), n_orderings: int = 2, n_components: int = 3
     ) -> None:
         self.hidden = hidden
         self.n_orderings = n_orderings

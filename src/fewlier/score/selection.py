@@ -11,8 +11,6 @@ UNLABELLED_KINDS = 2
 # With fewer than three validation anomalies in a fold their criterion is luck: then three members,
 # from the smallest lambda to the largest, weigh alike.
 ENOUGH_TO_RANK, N_UNRANKED = 3, 3
-# Passes that a member of an average scores with: members complement each other.
-N_PASSES = 2
 # Before they are scaled to sum to one, the density has share 1. Neighbours have 1, and up to 9 more
 # the better the distance from normal rows finds the labelled anomalies.
 NEIGHBOURS, NOVEL_NEIGHBOURS = 1.0, 9.0
@@ -60,11 +58,14 @@ def spaced(lambdas: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, ...]:
-    """Return the passes that a member scores with: all, or in an average the next two in turn."""
+    """Return the passes that a member scores with: all, or in an average one, the next in turn.
+
+    Members complement each other. Each round starts one pass later, so that members of the same
+    lambda in other folds take other passes.
+    """
     if selection == "best":
         return tuple(range(n_passes))
-    first = N_PASSES * number
-    return tuple(sorted({index % n_passes for index in range(first, first + N_PASSES)}))
+    return ((number + number // n_passes) % n_passes,)
 
 
 def shares(n_anomalies: int, novelty: float) -> tuple[float, float]:

@@ -12,9 +12,6 @@ from torch import Tensor
 
 from fewlier.arrays import Ints
 
-# An epoch takes at most this many steps: on a large table it visits a fresh sample of the normals.
-MAX_STEPS = 100
-
 
 @final
 @dataclass(frozen=True)
@@ -61,8 +58,11 @@ class Batches:
     than a batch holds, each epoch draws some of them.
     """
 
-    def __init__(self, normals: Ints, anomalies: Ints, size: int, seed: int) -> None:
-        self.normals, self.anomalies, self.size = normals, anomalies, size
+    def __init__(
+        self, normals: Ints, anomalies: Ints, size: int, seed: int, max_steps: int = 100
+    ) -> None:
+        self.normals, self.anomalies = normals, anomalies
+        self.size, self.max_steps = size, max_steps
         # Streams of their own: which normals a step takes does not depend on the anomalies.
         self.normal_rng, self.anomaly_rng = np.random.default_rng(seed).spawn(2)
 
@@ -70,7 +70,7 @@ class Batches:
         """Yield the normals and anomalies of each step."""
         normals = self.normal_rng.permutation(self.normals)
         anomalies = self.anomaly_rng.permutation(self.anomalies)[: self.size]
-        for step in range(n_steps(len(normals), self.size)):
+        for step in range(n_steps(len(normals), self.size, self.max_steps)):
             yield normals[step * self.size : (step + 1) * self.size], anomalies
 
 
@@ -111,9 +111,9 @@ def stacked_noise(members: Sequence[Noise], sample: Sample) -> Float[Tensor, "m 
     return noise.to(sample.weight.device)
 
 
-def n_steps(n_normals: int, batch_size: int) -> int:
+def n_steps(n_normals: int, batch_size: int, max_steps: int) -> int:
     """Return the steps of one epoch."""
-    return min(max(n_normals // batch_size, 1), MAX_STEPS)
+    return min(max(n_normals // batch_size, 1), max_steps)
 
 
 def _pad(lists: Sequence[Ints]) -> tuple[Ints, npt.NDArray[np.float32]]:

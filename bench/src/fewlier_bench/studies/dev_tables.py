@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlier import Flow, Vae
+from fewlier import AnomalyDetector, Flow, Vae
 from fewlier.table import Table
 from fewlier_bench.data.few_labels import draw_clean
 from fewlier_bench.studies.grid import (
@@ -45,12 +45,17 @@ class Variant:
     integers_as_text: bool = False
 
 
+PUBLISHED = {
+    name: value
+    for name, value in AnomalyDetector.as_published().get_params(deep=False).items()
+    if name not in ("device", "random_state")
+}
 VARIANTS = {
     "average": Variant({}),
     "average, no patience": Variant({"patience": None}),
     "average, all real": Variant({"columns": "real"}),
-    "best": Variant({"selection": "best", "patience": None}),
-    "paper": Variant({"selection": "best", "patience": None, "columns": "real"}),
+    "best": Variant({**PUBLISHED, "columns": None}),
+    "paper": Variant(PUBLISHED),
     "missing 10 %": Variant({}, missing=0.1),
     "missing 30 %": Variant({}, missing=0.3),
     "integers as text": Variant({}, integers_as_text=True),
@@ -59,13 +64,7 @@ VARIANTS = {
     "flow, splines": Variant({"density": Flow(kind="nsf")}),
     "autoencoder": Variant({"density": "autoencoder"}),
     "paper's vae": Variant(
-        {
-            "density": Vae(n_components=1),
-            "columns": "real",
-            "lambdas": (0,),
-            "selection": "best",
-            "patience": None,
-        }
+        {**PUBLISHED, "density": Vae(n_components=1), "lambdas": (0,)},
     ),
 }
 
