@@ -17,7 +17,7 @@ from fewlier.table.writing import create_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Enough held-back benign rows for this rate, and none to spare for a smaller one.
+# A malignant tumour that is missed is worse than some benign ones that are looked at.
 FALSE_ALARM_RATE = 0.05
 N_SHOWN = 5
 TABLES = "train.csv", "test.csv"

@@ -85,7 +85,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         Share of fresh normal rows that may score above the threshold.
     keep_rows : bool
         Whether to keep a sample of the training rows, in the model file too, so that `update` can
-        add labels later: up to 4,500 rows or 16 MB. An average keeps up to 5,000 in any case, in
+        add labels later: up to 5,500 rows or 16 MB. An average keeps up to 5,000 in any case, in
         standardised form, that scores compare with.
     device : {"auto", "cpu", "cuda"}
         Where to compute; "auto" takes a GPU where there is one.
@@ -282,7 +282,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         With `fdr`, a false-discovery rate, the threshold is that of this batch instead: as low as
         it can be while at most this share of the rows above it is expected to be normal
         (Benjamini & Hochberg 1995). Of n rows of which k are flagged it takes some n / (k fdr)
-        held-back normals.
+        held-out normals.
         """
         score = self.anomaly_score(X)
         calibration = self._model().calibration
@@ -295,7 +295,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Return the probability of each row being normal and being an anomaly, shape (n, 2).
 
         It rises with the score, and is as calibrated as the labels allow: the odds are those of
-        the held-back normals and the labelled anomalies that members did not train on, and of the
+        the held-out normals and the labelled anomalies that members did not train on, and of the
         share of anomalies that `set_threshold` was given. Without a share, 1/2 is at the
         threshold. With few labels it is cautious and rough; with fewer than two it orders rows,
         and is not a frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
@@ -314,7 +314,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def p_value(self, X: object) -> Floats:
         """Return the conformal p-value of each row being normal.
 
-        The share of held-back normals that score at least as high, the row itself counted in.
+        The share of held-out normals that score at least as high, the row itself counted in.
         ``model_.calibration.guarantee`` says what it promises.
         """
         return self._model().calibration.p_value(self.anomaly_score(X))

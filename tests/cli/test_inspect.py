@@ -34,10 +34,10 @@ def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
     assert {
         "format_version",
         "density",
-        "n_held_back",
+        "n_held_out",
         "guarantee",
         "prior",
-        "n_held_back_anomalies",
+        "n_held_out_anomalies",
     } <= set(facts)
 
 
@@ -50,7 +50,7 @@ def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
         "members, selection average",
         "rows 150 normal, 10 anomalous, 40 unlabelled",
         "p-values from ",
-        "probability from 10 labelled anomalies that were held back, even odds at the threshold; ",
+        "probability from 10 labelled anomalies that were held out, even odds at the threshold; ",
         "kept rows 200 for `fewlier update`, 0.0 MB",
         "neighbours 190 normal and 10 anomalous rows kept to compare with, 0.0 MB",
         "trees ",

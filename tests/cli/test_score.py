@@ -236,7 +236,7 @@ def test_a_false_discovery_rate_is_that_of_the_whole_file(
 def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, fewlier, tmp_path):
     options = ["score", table, "-m", model, "-o", tmp_path / "out.csv", "--fdr", 0.001]
     done = fewlier(*options, "--json")
-    assert "note: A false-discovery rate of 0.001 needs at least 999 held-back" in done.err
+    assert "note: A false-discovery rate of 0.001 needs at least 999 held-out" in done.err
     found = json.loads(done.out)
     assert (found["n_above_threshold"], found["threshold"]) == (0, None)
     said = fewlier(*options).err

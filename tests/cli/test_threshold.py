@@ -41,7 +41,7 @@ def test_a_threshold_is_moved_by_costs(model, fewlier):
     )
     shown = plain(fewlier("inspect", model).out.decode())
     assert rule in shown
-    assert "probability from 10 labelled anomalies that were held back, if 5 % of" in shown
+    assert "probability from 10 labelled anomalies that were held out, if 5 % of" in shown
     options = ["--cost-miss", 1, "--cost-alarm", 1, "--contamination", 0.2]
     assert fewlier("threshold", model, *options).code == 0
     assert AnomalyDetector.load(model).model_.calibration.prior == 0.2

@@ -51,7 +51,7 @@ def test_a_threshold_flags_exactly_the_scores_whose_p_value_is_at_most_the_rate(
 
 
 @given(normals=score_lists, rate=shares)
-def test_a_threshold_is_one_of_the_held_back_scores_and_falls_as_the_rate_rises(normals, rate):
+def test_a_threshold_is_one_of_the_held_out_scores_and_falls_as_the_rate_rises(normals, rate):
     calibration = calibrated(normals)
     threshold = calibration.at_false_alarm_rate(rate).threshold
     assert threshold in normals
@@ -61,11 +61,11 @@ def test_a_threshold_is_one_of_the_held_back_scores_and_falls_as_the_rate_rises(
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.1])
 @pytest.mark.parametrize("rate", [0.02, 0.1])
 @pytest.mark.parametrize("shift", [0.0, 1.0, 5.0])
-def test_hidden_anomalies_among_the_held_back_rows_only_make_alarms_rarer(share, rate, shift):
+def test_hidden_anomalies_among_the_held_out_rows_only_make_alarms_rarer(share, rate, shift):
     rng, n, alarms = np.random.default_rng(0), 200, []
     for _ in range(1000):
-        held_back = rng.normal(size=n) + shift * (rng.random(n) < share)
-        threshold = calibrated(held_back).at_false_alarm_rate(rate).threshold
+        held_out = rng.normal(size=n) + shift * (rng.random(n) < share)
+        threshold = calibrated(held_out).at_false_alarm_rate(rate).threshold
         alarms.append(stats.norm.sf(threshold))
     # Five standard errors of the mean of so many draws.
     assert np.mean(alarms) <= rate + 5 * np.std(alarms) / np.sqrt(len(alarms))
@@ -234,7 +234,7 @@ def test_a_threshold_beyond_all_known_scores_says_so_and_has_few_digits(
 
 
 def test_costs_need_anomalies_and_must_be_positive():
-    with pytest.raises(UserError, match="A threshold by cost needs held-back labelled anomalies"):
+    with pytest.raises(UserError, match="A threshold by cost needs held-out labelled anomalies"):
         calibrated([0.0]).at_costs(1, 1, 0.1)
     labelled = calibrated([0.0, 1.0], anomalies=[3.0])
     for cost in (0, -1, math.nan, math.inf, "1"):
@@ -287,8 +287,8 @@ def test_95_percent_of_thresholds_have_a_false_alarm_rate_in_the_interval(m, rat
     rng = np.random.default_rng(0)
     inside, rates = [], []
     for _ in range(2000):
-        held_back = np.sort(rng.random(m))  # of a uniform score, the rate above x is 1 - x
-        at = Calibration(held_back, held_back, 0.0, "exact").at_false_alarm_rate(rate).at
+        held_out = np.sort(rng.random(m))  # of a uniform score, the rate above x is 1 - x
+        at = Calibration(held_out, held_out, 0.0, "exact").at_false_alarm_rate(rate).at
         low, high = at.interval
         inside.append(low <= 1 - at.value <= high)
         rates.append(1 - at.value)

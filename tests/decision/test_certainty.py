@@ -59,7 +59,7 @@ def test_fresh_normals_raise_false_alarms_as_often_as_asked(table):
         m = len(detector.model_.calibration.normal_scores)
         attained = np.floor(0.2 * (m + 1)) / (m + 1)
         rates.append((p <= 0.2).mean() - attained)
-    # A fit's own rate varies as m held-back normals do; over fits it is right on average.
+    # A fit's own rate varies as m held-out normals do; over fits it is right on average.
     error = 4 * np.sqrt(0.2 * 0.8 / m / len(rates))
     assert abs(np.mean(rates)) <= error
 
@@ -73,7 +73,7 @@ def test_the_labels_make_probabilities_that_agree_with_the_threshold_until_a_sha
     assert (proba.argmax(1) == detector.predict(rows)).all()
     assert (np.argsort(proba[:, 1]) == np.argsort(detector.anomaly_score(rows))).mean() > 0.9
     meaning = detector.model_.calibration.meaning
-    assert meaning.startswith("from 8 labelled anomalies that were held back, even odds at the")
+    assert meaning.startswith("from 8 labelled anomalies that were held out, even odds at the")
 
 
 def test_a_stated_share_makes_probabilities_calibrated(tmp_path):
@@ -107,7 +107,7 @@ def test_dearer_misses_lower_the_threshold_and_dearer_alarms_raise_it():
 def test_without_two_labels_probabilities_are_an_order_and_costs_are_refused(odd):
     detector = fitted(correlated, odd=odd, max_epochs=1)
     assert detector.model_.calibration.meaning.startswith("an order of rows, no frequency")
-    with pytest.raises(UserError, match="A threshold by cost needs held-back labelled anomalies"):
+    with pytest.raises(UserError, match="A threshold by cost needs held-out labelled anomalies"):
         detector.set_threshold(cost_miss=1, cost_alarm=1, contamination=0.1)
 
 
@@ -122,8 +122,8 @@ def test_costs_come_as_two_and_alone(changes):
 
 def test_anomalies_that_the_user_chose_to_validate_on_stand_behind_probabilities():
     rng = np.random.default_rng(0)
-    held_back = correlated(100, rng, odd=5), np.arange(100) < 5
-    detector = small(max_epochs=2).fit(correlated(300, rng), validation=held_back)
+    held_out = correlated(100, rng, odd=5), np.arange(100) < 5
+    detector = small(max_epochs=2).fit(correlated(300, rng), validation=held_out)
     assert len(detector.model_.calibration.anomaly_scores) == 5
 
 
@@ -144,7 +144,7 @@ def test_few_of_the_rows_flagged_at_a_false_discovery_rate_are_normal():
         flagged = detector.predict(rows, fdr=0.2)
         shares.append(flagged[60:].sum() / max(flagged.sum(), 1))
         found.append(flagged[:60].mean())
-    # All batches share the fit's held-back normals, so that the error of those stays.
+    # All batches share the fit's held-out normals, so that the error of those stays.
     assert np.mean(shares) <= 0.2 + 0.05
     assert np.mean(found) > 0.5
     normal = correlated(300, np.random.default_rng(1))
@@ -155,5 +155,5 @@ def test_a_false_discovery_rate_is_a_share_that_enough_normals_vouch_for():
     detector, rows = one(skewed), skewed(20, np.random.default_rng(3), odd=20)
     with pytest.raises(UserError, match="'fdr' must be a share between 0 and 1; got 2"):
         detector.predict(rows, fdr=2)
-    with pytest.warns(FewlierWarning, match="needs at least 999 held-back normal rows; there are"):
+    with pytest.warns(FewlierWarning, match="needs at least 999 held-out normal rows; there are"):
         assert not detector.predict(rows, fdr=0.001).any()

@@ -241,7 +241,7 @@ def test_a_threshold_by_what_is_no_share_is_an_error_that_changes_nothing(fitted
 
 def test_a_rate_below_what_the_normals_vouch_for_is_a_warning():
     message = (
-        "A false-alarm rate of 0.001 needs at least 999 held-back normal rows; there are 288 "
+        "A false-alarm rate of 0.001 needs at least 999 held-out normal rows; there are 288 "
         "distinct ones, and the threshold stands for 0.0035"
     )
     with pytest.warns(FewlierWarning, match=message):

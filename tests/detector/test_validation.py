@@ -19,8 +19,8 @@ def test_given_validation_rows_nothing_is_split_off_the_training_rows():
     assert {line.fold for line in fitted.history_} == {0}
     assert {line.n_anomalies for line in fitted.history_} == {N_ANOMALIES}
     assert fitted.model_.encoder.n_rows == N - N_ANOMALIES
-    held_back = np.sort(fitted.anomaly_score(held[6:]))
-    np.testing.assert_allclose(fitted.model_.calibration.normal_scores, held_back)
+    held_out = np.sort(fitted.anomaly_score(held[6:]))
+    np.testing.assert_allclose(fitted.model_.calibration.normal_scores, held_out)
     assert fitted.model_.calibration.guarantee.startswith("none")
     assert fitted.decision_scores_.shape == (N,)
 

@@ -267,25 +267,25 @@ def test_lambdas_of_a_loaded_model_are_those_of_the_fit(detector, tmp_path):
 
 def test_p_values_of_normal_rows_stay_in_the_band_and_others_leave_it():
     rng = np.random.default_rng(0)
-    fair = PValueDisplay(p_values=rng.random(500), n_held_back=400, what="rows")
+    fair = PValueDisplay(p_values=rng.random(500), n_held_out=400, what="rows")
     assert fair.verdict == "kept"
-    unfair = PValueDisplay(p_values=rng.random(500) ** 2, n_held_back=400, what="rows")
+    unfair = PValueDisplay(p_values=rng.random(500) ** 2, n_held_out=400, what="rows")
     assert unfair.verdict == "broken"
     assert unfair.p_value < 1e-3
 
 
-def conformal(n_held_back, n_rows, rng):
-    """Return p-values of fresh rows by held-back rows of the same distribution."""
-    held_back = np.sort(rng.random(n_held_back))
-    above = n_held_back - np.searchsorted(held_back, rng.random(n_rows))
-    return (1 + above) / (n_held_back + 1)
+def conformal(n_held_out, n_rows, rng):
+    """Return p-values of fresh rows by held-out rows of the same distribution."""
+    held_out = np.sort(rng.random(n_held_out))
+    above = n_held_out - np.searchsorted(held_out, rng.random(n_rows))
+    return (1 + above) / (n_held_out + 1)
 
 
 @pytest.mark.slow
 def test_tests_of_p_values_are_right_over_fits_and_their_intervals_hold_95_percent():
     rng = np.random.default_rng(0)
     displays = [
-        PValueDisplay(p_values=conformal(120, 1000, rng), n_held_back=120, what="rows")
+        PValueDisplay(p_values=conformal(120, 1000, rng), n_held_out=120, what="rows")
         for _ in range(400)
     ]
     broken = np.mean([display.verdict == "broken" for display in displays])
@@ -300,7 +300,7 @@ def test_tests_of_p_values_are_right_over_fits_and_their_intervals_hold_95_perce
 @pytest.mark.parametrize("n_rows", [1, 7, 60, 1500])
 @pytest.mark.parametrize("m", [1, 19, 400])
 def test_the_interval_of_a_share_is_that_of_the_beta_binomial_distribution(n_rows, m):
-    display = PValueDisplay(p_values=np.ones(n_rows), n_held_back=m, what="rows")
+    display = PValueDisplay(p_values=np.ones(n_rows), n_held_out=m, what="rows")
     ranks = np.unique(np.linspace(1, m, 20).round())
     low, high = display._interval(ranks)
     exact = stats.betabinom(n_rows, ranks, m + 1 - ranks)
@@ -311,7 +311,7 @@ def test_the_interval_of_a_share_is_that_of_the_beta_binomial_distribution(n_row
 
 def test_p_values_of_a_million_rows_are_drawn():
     rng = np.random.default_rng(0)
-    display = PValueDisplay(p_values=conformal(300, 1_000_000, rng), n_held_back=300, what="rows")
+    display = PValueDisplay(p_values=conformal(300, 1_000_000, rng), n_held_out=300, what="rows")
     display.plot()
     assert display.verdict in ("kept", "scatter")
 
@@ -319,7 +319,7 @@ def test_p_values_of_a_million_rows_are_drawn():
 def test_twice_as_many_small_p_values_as_promised_are_never_called_right():
     p = np.concatenate([np.full(100, 0.004), np.linspace(0.011, 1, 4900)])  # 2 % up to 1 %
     few, many = (
-        PValueDisplay(p_values=p, n_held_back=m, what="rows labelled normal") for m in (250, 20_000)
+        PValueDisplay(p_values=p, n_held_out=m, what="rows labelled normal") for m in (250, 20_000)
     )
     assert (few.verdict, many.verdict) == ("scatter", "broken")
     check = few.farthest

@@ -109,10 +109,10 @@ def test_thresholds_count_the_rows_above_each(facts):
     steps = np.array(found["thresholds"])
     assert (np.diff(steps) > 0).all()
     assert steps[found["start"]] == facts.calibration.threshold
-    held_back = facts.calibration.normal_scores
+    held_out = facts.calibration.normal_scores
     for i, step in enumerate(steps):
         assert found["above"][i] == (facts.scores > step).sum()
-        rate = (1 + (held_back > step).sum()) / (1 + len(held_back))
+        rate = (1 + (held_out > step).sum()) / (1 + len(held_out))
         assert found["rate"][i] == pytest.approx(rate)
         for name, label in (("normal", 0), ("anomalous", 1)):
             assert (

@@ -585,7 +585,7 @@ def test_one_label_is_enough_to_find_its_like():
 
 
 @pytest.mark.parametrize(("n_labels", "unranked"), [(1, {0, 1}), (4, {0, 1}), (5, {0}), (6, set())])
-def test_members_are_ranked_only_where_three_anomalies_are_held_back(n_labels, unranked):
+def test_members_are_ranked_only_where_three_anomalies_are_held_out(n_labels, unranked):
     lambdas = (0, 1, 10)
     fitted = small(max_epochs=1, lambdas=lambdas).fit(shops(gaps=0), np.arange(N) < n_labels)
     ensemble = fitted.model_.ensemble

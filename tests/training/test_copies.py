@@ -139,25 +139,25 @@ def test_copies_do_not_make_a_guarantee_exact():
 
 
 @pytest.mark.parametrize("n", [300, 5000])
-def test_a_category_that_only_a_held_back_row_has_is_one_never_seen(n):
+def test_a_category_that_only_a_held_out_row_has_is_one_never_seen(n):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"size": rng.normal(size=n), "city": [f"c{i // 3}" for i in range(n)]})
     X.loc[::3, "city"] = [f"only {i}" for i in range(0, n, 3)]
     table, labels = Table.of(X), np.zeros(n, np.int8)
     labels[:4] = ANOMALY
     plan = make_plan(infer_schema(table, {"city": "category"}), table, labels, "average", 0)
-    held_back = np.unique(np.concatenate([fold.calibration for fold in plan.folds]))
-    is_only = X["city"].str.startswith("only").to_numpy()[held_back]
+    held_out = np.unique(np.concatenate([fold.calibration for fold in plan.folds]))
+    is_only = X["city"].str.startswith("only").to_numpy()[held_out]
     assert 0.1 < is_only.mean() < 0.6
-    fresh = Table.of(X.iloc[held_back].assign(city=np.where(is_only, "new", X["city"][held_back])))
-    expected, found = plan.encoder.encode(fresh), plan.as_new(held_back)
+    fresh = Table.of(X.iloc[held_out].assign(city=np.where(is_only, "new", X["city"][held_out])))
+    expected, found = plan.encoder.encode(fresh), plan.as_new(held_out)
     assert found.impossible[is_only, 1].all()
     for name in ("inputs", "targets", "impossible"):
-        same = is_only | (n == 300)  # of many rows, the other row of a city may be held back too
+        same = is_only | (n == 300)  # of many rows, the other row of a city may be held out too
         np.testing.assert_array_equal(getattr(found, name)[same], getattr(expected, name)[same])
 
 
-def test_a_number_that_only_a_held_back_row_has_lies_where_it_lies():
+def test_a_number_that_only_a_held_out_row_has_lies_where_it_lies():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"stars": np.repeat([1.0, 2.0, 3.0, 4.0], 75), "size": rng.normal(size=300)})
     X.loc[7, "stars"] = 9.0
@@ -171,7 +171,7 @@ def test_a_number_that_only_a_held_back_row_has_lies_where_it_lies():
 
 @pytest.mark.slow
 def test_rows_drawn_as_those_of_a_table_that_repeats_have_not_drifted():
-    """A fresh row is mostly like one that trained, and scores lower than any held-back row."""
+    """A fresh row is mostly like one that trained, and scores lower than any held-out row."""
 
     def scales(n, rng):
         return pd.DataFrame(rng.poisson(1.5, size=(n, 2)).astype(float), columns=["a", "b"])

@@ -137,6 +137,6 @@ def test_the_same_seed_gives_the_same_folds_and_another_seed_others():
     assert first[0].normals.tolist() != other[0].normals.tolist()
 
 
-def test_the_order_of_the_table_does_not_decide_who_is_held_back():
+def test_the_order_of_the_table_does_not_decide_who_is_held_out():
     for fold in (*split(1000, 0), *split(1000, 0, 1)):
         assert np.ptp(fold.calibration) > 500

@@ -172,9 +172,9 @@ def test_rows_that_calibrate_never_train_and_no_new_row_is_one(old, new, selecti
     news = later.news(*more_of(plan, new, 2))
     again = later.plan(plan.encoder, news, "robust", seed)
     for before, after in zip(plan.folds, again.folds, strict=True):
-        held_back = sizes(plan.encoded, before.calibration)
-        assert sizes(again.encoded, after.calibration) == held_back
-        assert sizes(again.encoded, after.normals).isdisjoint(held_back)
+        held_out = sizes(plan.encoded, before.calibration)
+        assert sizes(again.encoded, after.calibration) == held_out
+        assert sizes(again.encoded, after.normals).isdisjoint(held_out)
 
 
 @given(n_old=st.integers(0, 9), n_new=st.integers(1, 9), seed=st.integers(0, 9))

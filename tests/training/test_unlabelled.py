@@ -8,7 +8,15 @@ from factories import small
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.training.unlabelled import FENCE, FIRST_FENCE, TRIMMED, fence_at, trim, trust
+from fewlier.training.unlabelled import (
+    FENCE,
+    FIRST_FENCE,
+    TRIMMED,
+    fence_at,
+    may_be_tail,
+    trim,
+    trust,
+)
 
 RULES = pytest.mark.parametrize("rule", [trust, trim])
 
@@ -149,3 +157,38 @@ def test_the_note_says_how_many_rows_are_left_out_of_training_and_comparison(sel
         assert set(np.flatnonzero(left_out[: np.searchsorted(trains, 6)])) == set(
             range(np.searchsorted(trains, 6))
         )
+
+
+# Rows behind thresholds
+
+
+@pytest.mark.parametrize("n", [100, 3000])
+@pytest.mark.parametrize("tail", ["exponential", "normal", "laplace"])
+def test_the_tail_of_normals_stands_behind_thresholds(tail, n):
+    rng = np.random.default_rng(0)
+    left_out = [
+        1 - may_be_tail(getattr(rng, tail)(size=n), np.ones(n, bool)).mean() for _ in "x" * 50
+    ]
+    assert np.mean(left_out) < 0.002
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_rows_that_are_too_many_and_too_odd_for_a_tail_do_not(share):
+    rng = np.random.default_rng(0)
+    odd = np.arange(1000) < 1000 * share
+    kept = may_be_tail(rng.normal(size=1000) + 15 * odd, np.ones(1000, bool))
+    assert kept[~odd].all()
+    assert not kept[odd].any()
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1e9, 1e9), st.booleans()), min_size=1),
+    st.sampled_from([1e-6, 1.0, 1e3]),
+)
+def test_labelled_rows_stay_and_of_the_others_the_least_odd(rows, scale):
+    score, doubtful = np.array([x for x, _ in rows]) * scale, np.array([d for _, d in rows])
+    kept = may_be_tail(score, doubtful)
+    assert kept[~doubtful].all()
+    assert kept[score <= np.median(score)].all()
+    if not kept.all():
+        assert score[kept & doubtful].max(initial=-np.inf) <= score[~kept].min()

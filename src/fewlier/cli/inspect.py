@@ -45,9 +45,9 @@ def _facts(state: "State") -> tuple[dict[str, Any], str]:
         "density": {"name": name, **density.record},
         "selection": ensemble.text("selection"),
         "n_members": len(ensemble.items("members")),
-        "n_held_back": len(calibration.normal_scores),
+        "n_held_out": len(calibration.normal_scores),
         "guarantee": calibration.guarantee,
-        "n_held_back_anomalies": len(calibration.anomaly_scores),
+        "n_held_out_anomalies": len(calibration.anomaly_scores),
         "prior": calibration.prior,
         "probability": calibration.meaning,
         "kept_rows": _sizes(state.optional("kept_rows"), {"n_rows": "labels"}),
@@ -92,7 +92,8 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"written by  fewlier {versions['fewlier']}, torch {versions['torch']}\n"
         f"density     {sizes}; {facts['n_members']} members, selection {facts['selection']}\n"
         f"{summary}\n"
-        f"p-values    from {facts['n_held_back']} held-back rows; {facts['guarantee']}\n"
+        f"p-values    from {facts['n_held_out']} held-out rows, none below "
+        f"{1 / (facts['n_held_out'] + 1):.2g}; {facts['guarantee']}\n"
         f"probability {facts['probability']}\n"
         f"kept rows   {kept['n_rows']} for `fewlier update`, {kept['bytes'] / 1e6:.1f} MB\n"
         f"neighbours  {near['n_normals']} normal and {near['n_anomalies']} anomalous rows kept to "

@@ -1,4 +1,7 @@
-"""`Calibration`: thresholds, p-values and probabilities, from scores of held-back normals."""
+"""`Calibration`: thresholds, p-values and probabilities, from scores of held-out normals.
+
+Held-out rows are scored by what has not trained on them, as new rows are.
+"""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -17,7 +20,7 @@ from fewlier.state import State, require
 NOTHING = "none"
 """How a guarantee begins that promises nothing."""
 ENOUGH_ANOMALIES = 20
-"""With fewer held-back anomalies, probabilities are called rough."""
+"""With fewer held-out anomalies, probabilities are called rough."""
 _SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 
 
@@ -29,7 +32,7 @@ class Calibration:
     Parameters
     ----------
     normal_scores : array (m,)
-        Scores of the held-back normals, ascending.
+        Scores of the held-out normals, ascending.
     training_scores : array (t,)
         Scores of a sample of all training rows, ascending; a stated contamination sets the
         threshold by them.
@@ -86,7 +89,7 @@ class Calibration:
     def at_false_alarm_rate(self, rate: float) -> "Calibration":
         """Move the threshold so that fresh normals exceed it with probability at most `rate`.
 
-        The conformal quantile: of m held-back normals at most floor(rate (m + 1)) - 1 lie above.
+        The conformal quantile: of m held-out normals at most floor(rate (m + 1)) - 1 lie above.
         With m < 1 / rate - 1 the smallest attainable rate, 1 / (m + 1), is used.
         """
         check_share("false_alarm_rate", rate)
@@ -116,7 +119,7 @@ class Calibration:
         """
         if not len(self.anomaly_scores):
             raise ParameterError(
-                "A threshold by cost needs held-back labelled anomalies; this model has none. Fit "
+                "A threshold by cost needs held-out labelled anomalies; this model has none. Fit "
                 "with two or more labelled anomalies, or use 'false_alarm_rate'."
             )
         check_cost("cost_miss", miss)
@@ -155,7 +158,7 @@ class Calibration:
         return replace(self, threshold=threshold, rule=rule, prior=None)
 
     def rank(self, scores: Floats) -> Ints:
-        """Return how many of the held-back normals score lower, from 0 to m."""
+        """Return how many of the held-out normals score lower, from 0 to m."""
         return np.searchsorted(self.normal_scores, scores, side="left")
 
     def counts(self, scores: Floats) -> Ints:
@@ -164,20 +167,20 @@ class Calibration:
 
     @property
     def smallest_rate(self) -> float:
-        """The smallest false-alarm rate that can be known from this many held-back normals."""
+        """The smallest false-alarm rate that can be known from this many held-out normals."""
         return 1 / (len(self.normal_scores) + 1)
 
     def warn_if_too_few(self, what: str, rate: float, outcome: str) -> None:
-        """Warn that a rate needs more held-back normals than there are."""
+        """Warn that a rate needs more held-out normals than there are."""
         if rate < self.smallest_rate:
             warn(
-                f"A {what} of {rate:g} needs at least {round(1 / rate) - 1} held-back normal rows; "
+                f"A {what} of {rate:g} needs at least {round(1 / rate) - 1} held-out normal rows; "
                 f"there are {len(self.normal_scores)} distinct ones, and {outcome}. Fit on more "
                 "normal rows or ask for a higher rate."
             )
 
     def p_value(self, scores: Floats) -> Floats:
-        """Return (1 + #{held-back normals with a score at least as high}) / (m + 1)."""
+        """Return (1 + #{held-out normals with a score at least as high}) / (m + 1)."""
         n = len(self.normal_scores)
         return (1 + n - self.rank(scores)) / (n + 1)
 
@@ -185,7 +188,7 @@ class Calibration:
         r"""Return P(anomaly | score), rising with the score.
 
         log odds = log prior odds + evidence of the score (see `Evidence`). The prior is the stated
-        share of anomalies; without one, odds are even at the threshold. Without held-back
+        share of anomalies; without one, odds are even at the threshold. Without held-out
         anomalies, the log odds are the distance from the threshold divided by the upper half of
         the normals' range: they order rows, and are not frequencies.
         """
@@ -204,12 +207,12 @@ class Calibration:
         """What `probability` rests on, in words."""
         k = len(self.anomaly_scores)
         if not k:
-            return "an order of rows, no frequency: no labelled anomaly was held back"
+            return "an order of rows, no frequency: no labelled anomaly was held out"
         share = "even odds at the threshold"
         if self.prior is not None:
             share = f"if {100 * self.prior:.3g} % of the rows are anomalies"
         rough = "; rough, because they are few" if k < ENOUGH_ANOMALIES else ""
-        return f"from {k} labelled anomalies that were held back, {share}{rough}"
+        return f"from {k} labelled anomalies that were held out, {share}{rough}"
 
     @cached_property
     def _evidence(self) -> Evidence:

@@ -209,7 +209,7 @@ def compare(
 
     Numbers by the Kolmogorov-Smirnov test, evaluated at the edges of the bins, which only makes it
     more cautious; scores by its one-sided form, since only higher scores are odd (rows that look
-    like training rows score lower than held-back ones); levels by the likelihood-ratio test of
+    like training rows score lower than held-out ones); levels by the likelihood-ratio test of
     homogeneity, rare levels merged; gaps by Fisher's exact test. p-values are corrected by Holm's
     (1979) method, so that the chance of any false alarm is `LEVEL`.
 

@@ -25,7 +25,7 @@ class Evidence:
     Parameters
     ----------
     middle, spread : float
-        Of the scores of held-back normals.
+        Of the scores of held-out normals.
     intercept, slope : float
         a and b.
     """
@@ -37,7 +37,7 @@ class Evidence:
 
     @classmethod
     def fit(cls, normals: Floats, anomalies: Floats) -> "Evidence":
-        """Fit a logistic curve to the scores of held-back normals and anomalies.
+        """Fit a logistic curve to the scores of held-out normals and anomalies.
 
         Both classes have the same weight. Targets are Platt's (1999): with k anomalies no score is
         more than (k + 1) / (k + 2) certain.

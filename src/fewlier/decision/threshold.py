@@ -16,16 +16,16 @@ CONFIDENCE = 0.95
 """Share of fits whose false-alarm rate lies in the stated interval."""
 
 
-def false_alarm_interval(n_above: npt.ArrayLike, n_held_back: int) -> tuple[Floats, Floats]:
+def false_alarm_interval(n_above: npt.ArrayLike, n_held_out: int) -> tuple[Floats, Floats]:
     """Return the interval in which 95 % of thresholds have their false-alarm rate.
 
-    At the r-th highest of m held-back normals, r = 1 + those above it, a fresh normal lies above
+    At the r-th highest of m held-out normals, r = 1 + those above it, a fresh normal lies above
     the threshold with a probability that differs from fit to fit: it is Beta(r, m + 1 - r)
     distributed, with mean r / (m + 1).
     """
-    rank = np.minimum(np.asarray(n_above) + 1, n_held_back)
+    rank = np.minimum(np.asarray(n_above) + 1, n_held_out)
     tails = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    low, high = (special.betaincinv(rank, n_held_back + 1 - rank, tail) for tail in tails)
+    low, high = (special.betaincinv(rank, n_held_out + 1 - rank, tail) for tail in tails)
     return low, high
 
 
@@ -40,26 +40,26 @@ class Threshold:
         The score.
     rule : str
         How it was chosen, in words.
-    n_above, n_held_back : int
-        Held-back normals that score above it, and all of them; 0 where none was held back.
+    n_above, n_held_out : int
+        Held-out normals that score above it, and all of them; 0 where none was held out.
     """
 
     value: float
     rule: str
     n_above: int
-    n_held_back: int
+    n_held_out: int
 
     @property
     def rate(self) -> float | None:
-        """Expected share of fresh normals that it flags, where rows were held back to know it."""
-        return (self.n_above + 1) / (self.n_held_back + 1) if self.n_held_back else None
+        """Expected share of fresh normals that it flags, where rows were held out to know it."""
+        return (self.n_above + 1) / (self.n_held_out + 1) if self.n_held_out else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """The interval in which 95 % of such thresholds have their false-alarm rate."""
-        if not self.n_held_back:
+        if not self.n_held_out:
             return None
-        low, high = false_alarm_interval(self.n_above, self.n_held_back)
+        low, high = false_alarm_interval(self.n_above, self.n_held_out)
         return float(low), float(high)
 
     @property

@@ -39,7 +39,7 @@ class Check(NamedTuple):
 class PValueDisplay(Display):
     r"""Share of rows with a p-value of at most alpha, over alpha: for normals, the diagonal.
 
-    The m held-back normals are a sample too. So the share of fresh normals with a p-value of at
+    The m held-out normals are a sample too. So the share of fresh normals with a p-value of at
     most r / (m + 1) differs from fit to fit and is Beta(r, m + 1 - r) distributed, and the number
     of such rows among n is beta-binomial. This gives the band and the tests at `LEVELS`, which are
     Bonferroni-corrected.
@@ -48,14 +48,14 @@ class PValueDisplay(Display):
     ----------
     p_values : array (n,)
         p-values of rows that are normal as far as is known.
-    n_held_back : int
-        Number of held-back normals behind the p-values.
+    n_held_out : int
+        Number of held-out normals behind the p-values.
     what : str
         Which rows these are.
     """
 
     p_values: Floats
-    n_held_back: int
+    n_held_out: int
     what: str
 
     @classmethod
@@ -68,13 +68,13 @@ class PValueDisplay(Display):
             p_values = p_values[read_labels(y, len(p_values)) == NORMAL]
             what = "rows labelled normal"
         n = len(detector.model_.calibration.normal_scores)
-        return cls(p_values=p_values, n_held_back=n, what=what).plot(ax)
+        return cls(p_values=p_values, n_held_out=n, what=what).plot(ax)
 
     @cached_property
     def checks_(self) -> tuple[Check, ...]:
         """One test for each of `LEVELS` that the p-values can reach."""
-        levels = [alpha for alpha in LEVELS if alpha * (self.n_held_back + 1) >= 1]
-        return tuple(map(self._check, levels or [1 / (self.n_held_back + 1)]))
+        levels = [alpha for alpha in LEVELS if alpha * (self.n_held_out + 1) >= 1]
+        return tuple(map(self._check, levels or [1 / (self.n_held_out + 1)]))
 
     @property
     def p_value(self) -> float:
@@ -86,7 +86,7 @@ class PValueDisplay(Display):
         """What the tests say.
 
         "kept": no more rows have small p-values than chance in these rows allows. "scatter": more
-        than that, but no more than chance in the held-back normals allows. "broken": more than
+        than that, but no more than chance in the held-out normals allows. "broken": more than
         both allow.
         """
         if self.p_value <= 1 - LEVEL:
@@ -100,10 +100,10 @@ class PValueDisplay(Display):
         return min(self.checks_, key=lambda check: (check.p_value_of_model, check.p_value))
 
     def _draw(self, ax: Axes) -> None:
-        ranks = np.unique(np.linspace(1, self.n_held_back, _N_POINTS).round())
+        ranks = np.unique(np.linspace(1, self.n_held_out, _N_POINTS).round())
         low, high = self._interval(ranks)
         grid, low, high = (
-            np.concatenate([[0], part, [1]]) for part in (ranks / (self.n_held_back + 1), low, high)
+            np.concatenate([[0], part, [1]]) for part in (ranks / (self.n_held_out + 1), low, high)
         )
         ax.fill_between(grid, low, high, color="C2", alpha=0.15, linewidth=0, label="95 % of fits")
         ax.plot([0, 1], [0, 1], color="C2", linestyle=":", label="as promised")
@@ -115,7 +115,7 @@ class PValueDisplay(Display):
         ax.legend(loc="lower right", frameon=False)
 
     def _check(self, alpha: float) -> Check:
-        n, m = len(self.p_values), self.n_held_back
+        n, m = len(self.p_values), self.n_held_out
         rank = int(alpha * (m + 1) + 1e-9)
         promised = rank / (m + 1)
         n_small = int((self.p_values <= promised * (1 + 1e-12)).sum())
@@ -131,7 +131,7 @@ class PValueDisplay(Display):
         share, widened to whole rows: within a row of the exact ones, which take minutes to find
         for 100,000 rows.
         """
-        n, m = len(self.p_values), self.n_held_back
+        n, m = len(self.p_values), self.n_held_out
         size = max(n * (m + 2) / (n + m + 1) - 1, 1e-6)
         mean = ranks / (m + 1)
         low, high = (

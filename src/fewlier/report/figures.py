@@ -49,7 +49,7 @@ def make_displays(facts: Facts) -> dict[str, Display]:
     if len(normal):
         n = len(facts.calibration.normal_scores)
         p_values = facts.calibration.p_value(normal)
-        found["p_values"] = PValueDisplay(p_values=p_values, n_held_back=n, what=what)
+        found["p_values"] = PValueDisplay(p_values=p_values, n_held_out=n, what=what)
     return found
 
 

@@ -17,20 +17,20 @@ def tabulate_thresholds(facts: Facts) -> dict[str, Any]:
     """Return, as JSON values, ascending thresholds and the number of rows above each.
 
     They are quantiles of the scores, the highest scores one by one, and the model's own threshold,
-    at position `start`. `rate` is the false-alarm rate by the held-back normals; for 95 % of such
+    at position `start`. `rate` is the false-alarm rate by the held-out normals; for 95 % of such
     thresholds the true rate is between `rate_low` and `rate_high`.
     """
     scores, own = facts.scores, facts.calibration.threshold
     quantiles = np.quantile(scores, np.linspace(0, 1, N_QUANTILES), method="nearest")
     steps = np.unique(np.concatenate([quantiles, np.sort(scores)[-N_HIGHEST:], [own]]))
-    held_back = facts.calibration.normal_scores
-    n_above = _count_above(held_back, steps)
-    low, high = false_alarm_interval(n_above, len(held_back))
+    held_out = facts.calibration.normal_scores
+    n_above = _count_above(held_out, steps)
+    low, high = false_alarm_interval(n_above, len(held_out))
     found: dict[str, Any] = {
         "thresholds": steps.tolist(),
         "start": int(np.searchsorted(steps, own)),
         "above": _count_above(scores, steps).tolist(),
-        "rate": ((1 + n_above) / (1 + len(held_back))).tolist(),
+        "rate": ((1 + n_above) / (1 + len(held_out))).tolist(),
         "rate_low": low.tolist(),
         "rate_high": high.tolist(),
         "rows": len(scores),

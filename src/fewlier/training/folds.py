@@ -1,4 +1,4 @@
-"""Which rows train, which choose, and which are held back: the splits inside one fit."""
+"""Which rows train, which choose, and which are held out: the splits inside one fit."""
 
 from dataclasses import dataclass
 from typing import final
@@ -9,7 +9,7 @@ from fewlier.arrays import Ints
 
 # Share of the normals that choose epochs and weights, and how many of several folds do at least.
 VALIDATION_SHARE, LEAST_VALIDATION = 0.1, 100
-# Share that a single fold holds back for thresholds; of several folds, each normal has one.
+# Share that a single fold holds out for thresholds; several hold each normal out once.
 CALIBRATION_SHARE = 0.05
 # With fewer normals than roles, all of them play each: those of a single fold, and of several.
 N_ROLES, N_CROSSED_ROLES = 3, 2
@@ -55,10 +55,10 @@ def make_folds(
     Each fold trains on a part of the anomalies and validates on the rest, so that with two folds
     every anomaly does both (cross-fitting). A single anomaly cannot be split: it trains both of
     two folds, or validates a single one. Of several folds, each normal is held out by one and
-    trains the others. A single fold holds some normals back for good.
+    trains the others. A single fold holds some normals out for good.
 
     `doubtful` are the normals that may be hidden anomalies. Where there are enough others, a
-    single fold holds back none of them for thresholds.
+    single fold holds out none of them for thresholds.
 
     Copies of a row, which share its id in `ids`, one for each row of the table, are split as one
     row. Very common rows train in every fold.

@@ -31,7 +31,7 @@ class MemberHistory:
     weight : float
         Its weight in the score.
     criterion_name : str
-        What it was judged by: `auc` or `smooth_auc`, or where no anomaly was held back the mean of
+        What it was judged by: `auc` or `smooth_auc`, or where no anomaly was held out the mean of
         validation normals: log p, `likelihood`, or minus their error, `reconstruction`.
     criterion : float or None
         Its criterion at the best epoch, with the passes that it scores with; None if it diverged.

@@ -82,7 +82,7 @@ def criterion(
     """Judge members by log p of their validation rows; higher is better.
 
     By AUC or its smooth version, against labelled and unlabelled rows alike; by the likelihood of
-    the normals, weighted if asked for, where no anomaly is held back.
+    the normals, weighted if asked for, where no anomaly is held out.
     """
     gap = likelihood_gap(normal, anomaly)
     # The sign of NaN is 0 in torch: a member gone astray would have an AUC of 1/2.

@@ -1,4 +1,4 @@
-"""What a fit will do with its rows: how they are encoded, split and held back."""
+"""What a fit will do with its rows: how they are encoded, split and held out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ Selection = Literal["average", "best"]
 N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
 
 # Of rows that repeat, each counts once; see docs/METHOD.md, "Copies".
-EXACT = "exact: the normals behind it were held back from every member, epoch and weight"
+EXACT = "exact: no member, epoch or weight depends on the normals behind it"
 CROSSED = (
     "approximate: each normal behind it was scored by what had not trained on it; no bound holds "
     "for every table, and in simulations the rates were as promised or lower"

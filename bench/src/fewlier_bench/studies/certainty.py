@@ -176,15 +176,25 @@ def list_tasks(arguments: argparse.Namespace) -> list[Task]:
     return [task for task in tasks if tuple(map(str, task[: len(CELL)])) not in done]
 
 
+def compute_all(tasks: Sequence[Task], workers: int) -> Iterator[dict[str, Any]]:
+    """Yield the lines as they are done; with 1 worker in this process."""
+    if workers == 1:
+        yield from map(compute, tasks)
+        return
+    with ProcessPoolExecutor(
+        workers, get_context("spawn"), torch.set_num_threads, (1,)
+    ) as processes:
+        for done in as_completed([processes.submit(compute, task) for task in tasks]):
+            yield done.result()
+
+
 def run(arguments: argparse.Namespace) -> None:
-    """Compute the lines that are not in the file yet, in several processes."""
+    """Compute the lines that are not in the file yet."""
     tasks = list_tasks(arguments)
-    pool = ProcessPoolExecutor(arguments.workers, get_context("spawn"), torch.set_num_threads, (1,))
-    with pool:
-        for number, line in enumerate(as_completed([pool.submit(compute, t) for t in tasks]), 1):
-            append(arguments.out, FIELDS, [line.result()])
-            if number % 50 == 0 or number == len(tasks):
-                print(f"{number} of {len(tasks)}", flush=True)
+    for number, line in enumerate(compute_all(tasks, arguments.workers), 1):
+        append(arguments.out, FIELDS, [line])
+        if number % 50 == 0 or number == len(tasks):
+            print(f"{number} of {len(tasks)}", flush=True)
 
 
 def show(arguments: argparse.Namespace) -> None:
