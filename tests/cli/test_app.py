@@ -15,6 +15,7 @@ from fewlier.cli.app import app
 
 COMMANDS = typer.main.get_command(app).commands
 EXAMPLES = {name: command.epilog for name, command in COMMANDS.items()}
+LARGE = {"torch", "sklearn", "scipy", "numpy", "pyarrow", "narwhals"}
 
 
 @pytest.mark.slow
@@ -34,6 +35,17 @@ def test_without_arguments_it_shows_the_help():
 
 def test_it_tells_its_version(fewlier):
     assert fewlier("--version") == (0, f"fewlier {__version__}\n".encode(), "")
+
+
+def test_the_help_loads_no_large_package():
+    code = (
+        "import sys; from fewlier import cli; sys.argv = ['fewlier', '--help']\n"
+        "try: cli.main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Usage: fewlier" in plain(done.stdout)
+    assert not LARGE & set(done.stderr.split())
 
 
 WITHOUT_TORCH = """
