@@ -72,6 +72,8 @@ smoke: $(READY) ## install the wheel and all it needs into an empty environment,
 
 bench: $(READY) ## measure speed
 	$(BIN)/fewlier-bench speed
+	$(BIN)/fewlier-bench start
+	$(BIN)/fewlier-bench busy
 
 # Runs the commands of these documents and writes what they print into them.
 guide: $(READY) ## run the commands of the documents and write what they print into them

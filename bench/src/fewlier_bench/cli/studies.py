@@ -6,6 +6,8 @@ import typer
 
 STUDIES = {
     "speed": "Time fits and scoring, against a plain PyTorch loop and other methods.",
+    "busy": "Time a fit and a scoring beside a busy process, and two at once.",
+    "start": "Time the help, the import and the scores of ten rows, from nothing.",
     "large-files": "Measure the memory and speed of scoring as a file grows.",
     "dev-tables": "Compare densities, selections and numbers of labels on a folder of tables.",
     "unlabelled-pools": "Hide anomalies among unlabelled rows, and compare ways to treat them.",
