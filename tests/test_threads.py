@@ -1,5 +1,6 @@
 """Threads: each computes alone, and the caller finds its settings as they were."""
 
+import re
 import threading
 
 import numpy as np
@@ -26,7 +27,7 @@ def three_threads():
 
 def settings():
     pools = {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
-    return pools | {"torch": torch.get_num_threads()}
+    return pools | {"torch": torch.get_num_threads(), "parallel": torch.__config__.parallel_info()}
 
 
 def openmp_threads():
@@ -48,6 +49,27 @@ def test_a_block_computes_in_one_thread_and_knows_how_many_it_may_use():
             assert (inside, torch.get_num_threads()) == (3, 1)
         assert openmp_threads() == {1}
     assert (torch.get_num_threads(), openmp_threads()) == (3, {3})
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch has no MKL")
+def test_a_number_of_threads_that_torch_was_told_counts_as_granted():
+    def mkl_threads():
+        return int(
+            re.search(r"mkl_get_max_threads\(\) : (\d+)", torch.__config__.parallel_info())[1]
+        )
+
+    def look():
+        torch.set_num_threads(2)
+        with one_thread() as granted:
+            inside = granted, torch.get_num_threads(), mkl_threads()
+            shared = in_threads(lambda _: (torch.get_num_threads(), mkl_threads()), range(4))
+        return inside, set(shared), torch.get_num_threads(), mkl_threads()
+
+    before = torch.get_num_threads()
+    try:
+        assert in_another_thread(look) == ((2, 1, 1), {(1, 1)}, 2, 2)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_block_changes_no_other_thread():

@@ -7,6 +7,7 @@ and what can be divided into chunks of rows is, among threads of Python, which s
 wait. Then no result depends on the number of threads either.
 """
 
+import ctypes
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +29,8 @@ def one_thread() -> Iterator[int]:
     """Compute in one thread inside the block; yield how many threads the caller grants.
 
     These are the threads that torch would take: by the number of cores, by `OMP_NUM_THREADS`, or as
-    the caller told it. OpenMP keeps the number for each thread, so nobody else's changes, and the
-    caller's own is as before in the end.
+    the caller told it. OpenMP and MKL keep the number for each thread, so nobody else's changes,
+    and the caller's own is as before in the end.
     """
     granted = getattr(_own, "granted", 0)
     if granted:
@@ -37,10 +38,12 @@ def one_thread() -> Iterator[int]:
         return
     # Asked before the limit: a thread's first question lets torch set the number itself.
     _own.granted = torch.get_num_threads()
+    before = _set_mkl_threads()(1)
     try:
         with _openmp().limit(limits=1):
             yield _own.granted
     finally:
+        _set_mkl_threads()(before)
         _own.granted = 0
 
 
@@ -70,3 +73,14 @@ def _openmp() -> ThreadpoolController:
     BLAS is left alone: its number of threads belongs to the process, and nothing here calls it.
     """
     return ThreadpoolController().select(user_api="openmp")
+
+
+@cache
+def _set_mkl_threads() -> Callable[[int], int]:
+    """Find what sets MKL's number for the calling thread, and returns the one before; 0 is none.
+
+    Where torch brings MKL and the caller has called `torch.set_num_threads`, MKL has a number of
+    its own, and does not ask OpenMP.
+    """
+    library = ctypes.CDLL(torch._C.__file__)
+    return getattr(library, "MKL_Set_Num_Threads_Local", lambda _: 0)
