@@ -6,8 +6,8 @@
 
 Each line of the file is one fit, or one fit and an update. Tables are made up: `numbers`, `mixed`
 (amounts, counts, a category, gaps), `counts`, and `few`, where most rows repeat others. With
-`--data` they are those of a folder of `.npz` files with X (n, d) and y (n,), 1 for an anomaly, and
-the normals that are not fitted are the fresh ones. Situations:
+`--data` they are those of a folder of `.npz` files with X (n, d) and y (n,), 1 for an anomaly, where
+these are large enough, and the normals that are not fitted are the fresh ones. Situations:
 
     unlabelled  nobody labelled anything, and every row is normal
     normal      every row is labelled normal
@@ -162,16 +162,27 @@ def compute(task: Task) -> dict[str, Any]:
     }
 
 
+def fits(path: Path | None, rows: int) -> bool:
+    """Say whether a table has so many rows to fit, and enough fresh ones of each label."""
+    if path is None:
+        return True
+    n_normal, n_odd = np.bincount(load(path)[1].astype(np.int64), minlength=2).tolist()
+    given = max(2 * N_LABELS, round(HIDDEN * rows))
+    return n_normal >= rows + N_LATER + N_BATCH and n_odd >= given + ODD_IN_BATCH
+
+
 def list_tasks(arguments: argparse.Namespace) -> list[Task]:
     """List the lines that are not in the file yet."""
     paths: dict[str, Path | None] = dict.fromkeys(arguments.tables or copies.TABLES)
     if arguments.data is not None:
         paths = {path.stem: path for path in table_paths(arguments.data, arguments.tables)}
     done = {tuple(row[name] for name in CELL) for row in read(arguments.out)}
-    grid = product(range(arguments.seeds), paths, arguments.rows, arguments.situations)
+    sizes = [(name, n) for name, path in paths.items() for n in arguments.rows if fits(path, n)]
     tasks = [
         Task(table, rows, situation, seed, paths[table], arguments.default)
-        for seed, table, rows, situation in grid
+        for seed, (table, rows), situation in product(
+            range(arguments.seeds), sizes, arguments.situations
+        )
     ]
     return [task for task in tasks if tuple(map(str, task[: len(CELL)])) not in done]
 
