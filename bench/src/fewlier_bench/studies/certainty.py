@@ -6,8 +6,8 @@
 
 Each line of the file is one fit, or one fit and an update. Tables are made up: `numbers`, `mixed`
 (amounts, counts, a category, gaps), `counts`, and `few`, where most rows repeat others. With
-`--data` they are those of a folder of `.npz` files with X (n, d) and y (n,), 1 for an anomaly, where
-these are large enough, and the normals that are not fitted are the fresh ones. Situations:
+`--data` they are those of a folder of `.npz` files with X (n, d) and y (n,), 1 for an anomaly, that
+are large enough, and the normals that are not fitted are the fresh ones. Situations:
 
     unlabelled  nobody labelled anything, and every row is normal
     normal      every row is labelled normal
@@ -168,7 +168,7 @@ def fits(path: Path | None, rows: int) -> bool:
         return True
     n_normal, n_odd = np.bincount(load(path)[1].astype(np.int64), minlength=2).tolist()
     given = max(2 * N_LABELS, round(HIDDEN * rows))
-    return n_normal >= rows + N_LATER + N_BATCH and n_odd >= given + ODD_IN_BATCH
+    return bool(n_normal >= rows + N_LATER + N_BATCH and n_odd >= given + ODD_IN_BATCH)
 
 
 def list_tasks(arguments: argparse.Namespace) -> list[Task]:
