@@ -148,14 +148,25 @@ def test_calls_that_fail_leave_the_settings_of_the_caller(fitted, monkeypatch):
     assert settings() == before
 
 
-def test_calls_from_several_threads_leave_the_settings_of_the_process(fitted):
+def test_calls_from_several_threads_share_work_and_leave_the_settings_of_the_process(fitted):
+    alone, found = fitted.anomaly_score(MANY), []
     before = settings(), in_another_thread(settings)
-    callers = [threading.Thread(target=fitted.anomaly_score, args=(MANY,)) for _ in range(4)]
+
+    def call():
+        torch.get_num_threads()
+        with threadpool_limits(3, user_api="openmp"):
+            found.append((fitted.anomaly_score(MANY), torch.get_num_threads()))
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
     for caller in callers:
         caller.start()
     for caller in callers:
         caller.join()
     assert (settings(), in_another_thread(settings)) == before
+    assert len(found) == 4
+    for scores, n_threads in found:
+        np.testing.assert_array_equal(scores, alone)
+        assert n_threads == 3
 
 
 def test_no_bit_depends_on_the_number_of_threads():
