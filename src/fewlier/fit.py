@@ -133,7 +133,7 @@ def judge(
     spread = float(total_cost(terms, selection).std())
     # One row, or rows all alike, have no spread: then costs keep their own unit.
     scale = 1.0 if selection == "best" or spread < 1e-6 else spread
-    centre = split_cost(terms, selection).mean(0)
+    centre = split_cost(terms, selection).mean(0).cpu().numpy()
     doubtful = torch.from_numpy(plan.doubtful[normals])[None].to(recipe.device)
     value = _criterion(terms, pass_terms(density, substitutes, anomalies, passes), doubtful, recipe)
     if not np.isfinite([value, spread]).all():

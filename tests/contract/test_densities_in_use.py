@@ -160,7 +160,7 @@ def test_what_was_expected_is_the_same_one_row_at_a_time(name):
 def test_a_gap_is_expected_as_often_as_there_are_gaps(name):
     table = orders(gaps=0.0)
     table.loc[::4, "price"] = None
-    detector = quick(name, lambdas=(0,)).fit(table)
+    detector = quick(name, lambdas=(0,), max_epochs=30).fit(table)
     found = detector.explain(table).expected.missing.reshape(len(table), 6)
     assert found[:, 1].mean() == pytest.approx(0.25, abs=0.05)
     assert (found[:, [0, 2, 3, 4, 5]] == 0).all()  # never missing in training

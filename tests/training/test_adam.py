@@ -29,9 +29,8 @@ def test_steps_are_those_of_torch_bit_for_bit_also_when_members_leave():
         assert all(p.grad is None for p in ours)
         assert all(map(torch.equal, ours, theirs))
     kept = torch.tensor([0, 2, 3])
-    before = [p.detach()[kept] for p in ours]
-    ours = one.keep(kept)
-    assert all(map(torch.equal, ours, before))
+    ours = [p.detach()[kept].requires_grad_() for p in ours]
+    one.keep(kept, ours)
     for step in range(7, 10):
         gradients(theirs, step)
         for p, q in zip(ours, theirs, strict=True):

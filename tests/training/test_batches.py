@@ -15,10 +15,16 @@ def rows(*numbers):
     return np.array(numbers, dtype=np.int64)
 
 
+def steps(batches):
+    """The normals and anomalies of each step of the next epoch."""
+    normals, anomalies = batches.epoch()
+    return [(step, anomalies) for step in normals]
+
+
 def epoch(n_normals, n_anomalies, size, seed=0):
     """One epoch's steps over normals counted from 0 and anomalies counted from 1000."""
     batches = Batches(np.arange(n_normals), 1000 + np.arange(n_anomalies), size, seed, MAX_STEPS)
-    return list(batches.epoch())
+    return list(steps(batches))
 
 
 def sample():
@@ -55,31 +61,30 @@ def test_some_members_can_be_taken_from_a_sample():
 def test_an_epoch_visits_different_normals_with_all_or_a_batch_of_anomalies(
     n_normals, n_anomalies, size
 ):
-    steps = epoch(n_normals, n_anomalies, size)
-    normals = np.concatenate([normal for normal, _ in steps])
-    assert len(steps) == n_steps(n_normals, size, MAX_STEPS)
+    found = epoch(n_normals, n_anomalies, size)
+    normals = np.concatenate([normal for normal, _ in found])
+    assert len(found) == n_steps(n_normals, size, MAX_STEPS)
     assert len(set(normals.tolist())) == len(normals)
     assert set(normals.tolist()) <= set(range(n_normals))
-    for normal, anomaly in steps:
+    for normal, anomaly in found:
         assert len(normal) == min(size, n_normals)
         assert len(set(anomaly.tolist())) == len(anomaly) == min(size, n_anomalies)
         assert set(anomaly.tolist()) <= set(range(1000, 1000 + n_anomalies))
 
 
 def test_an_epoch_leaves_out_less_than_one_batch():
-    steps = epoch(97, 0, 10)
-    assert sum(len(normal) for normal, _ in steps) == 90
+    assert sum(len(normal) for normal, _ in epoch(97, 0, 10)) == 90
 
 
 def test_every_normal_is_visited_in_the_long_run():
     batches = Batches(np.arange(19), rows(), 10, seed=0)
-    visited = itertools.chain.from_iterable(batches.epoch() for _ in range(20))
+    visited = itertools.chain.from_iterable(steps(batches) for _ in range(20))
     assert set(np.concatenate([normal for normal, _ in visited]).tolist()) == set(range(19))
 
 
 def test_every_one_of_many_anomalies_is_visited_in_the_long_run():
     batches = Batches(np.arange(5), np.arange(30), 5, seed=0)
-    visited = itertools.chain.from_iterable(batches.epoch() for _ in range(60))
+    visited = itertools.chain.from_iterable(steps(batches) for _ in range(60))
     assert set(np.concatenate([anomaly for _, anomaly in visited]).tolist()) == set(range(30))
 
 
@@ -92,7 +97,7 @@ def test_the_same_seed_gives_the_same_batches_and_another_seed_others():
 
 def test_epochs_differ():
     batches = Batches(np.arange(40), rows(), 10, seed=0)
-    first, second = (np.concatenate([n for n, _ in batches.epoch()]) for _ in range(2))
+    first, second = (batches.epoch()[0].ravel() for _ in range(2))
     assert first.tolist() != second.tolist()
 
 
@@ -101,7 +106,7 @@ def test_the_normals_of_a_step_do_not_depend_on_the_anomalies(n_anomalies):
     plain = Batches(np.arange(40), rows(), 10, seed=0)
     labelled = Batches(np.arange(40), np.arange(n_anomalies), 10, seed=0)
     for _ in range(3):
-        for (normal, _), (same, _) in zip(plain.epoch(), labelled.epoch(), strict=True):
+        for (normal, _), (same, _) in zip(steps(plain), steps(labelled), strict=True):
             assert normal.tolist() == same.tolist()
 
 
@@ -118,10 +123,24 @@ def test_an_epoch_takes_at_least_one_step_and_at_most_the_limit(n_normals, size)
     assert 1 <= n_steps(n_normals, size, MAX_STEPS) <= MAX_STEPS
 
 
-def test_a_large_table_is_sampled_anew_each_epoch():
-    steps = epoch(3 * MAX_STEPS, 0, 2)
-    assert len(steps) == MAX_STEPS
-    assert max(int(normal.max()) for normal, _ in steps) > 2 * MAX_STEPS
+def test_the_epochs_of_a_large_table_take_other_rows_until_few_are_left():
+    batches = Batches(np.arange(7 * MAX_STEPS), rows(), 2, seed=0, max_steps=MAX_STEPS)
+    epochs = [batches.epoch()[0].ravel().tolist() for _ in range(4)]
+    assert {len(epoch) for epoch in epochs} == {2 * MAX_STEPS}
+    assert len(set(itertools.chain(*epochs[:3]))) == 6 * MAX_STEPS
+    assert set(epochs[3]) & set(epochs[0])
+
+
+def test_the_samples_of_an_epoch_are_those_of_its_steps():
+    normals = [np.array([[1, 2], [3, 4]]), np.array([[5], [6]])]
+    anomalies = [rows(7), rows(8, 9)]
+    found = list(Sample.of_each_step(normals, anomalies, torch.device("cpu")))
+    for step, sample in enumerate(found):
+        expected = Sample.of([own[step] for own in normals], anomalies)
+        assert sample.index.tolist() == expected.index.tolist()
+        assert sample.weight.tolist() == expected.weight.tolist()
+        assert sample.n_normals == expected.n_normals
+    assert len(found) == 2
 
 
 def test_noise_is_standard_normal_and_zero_where_a_sample_is_padded():

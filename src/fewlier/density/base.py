@@ -14,6 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -103,18 +104,22 @@ class Density(nn.Module, ABC):
         """Layers that a row goes through in one pass."""
         return sum(parameter.ndim == 2 for parameter in self.parameters())
 
-    def with_parameters(self, parameters: Mapping[str, Tensor]) -> "Density":
-        """Return this density with other parameters, to score with.
+    def with_parameters(
+        self, parameters: Mapping[str, Tensor], drawn: Mapping[str, Tensor] = MappingProxyType({})
+    ) -> "Density":
+        """Return this density with other parameters, and if given with another structure.
 
-        The copy shares its structure with this one and is never written to, so that any number of
-        threads may call it at once. A functional call would put the parameters into this module
-        for as long as it takes, where another thread would find them.
+        A leading axis makes it a stack of members. The copy shares its structure with this one,
+        which is never written to, so that any number of threads may call it at once. A functional
+        call would put the parameters into this module for as long as it takes, where another
+        thread would find them.
         """
         shared = {id(part): part for part in (self.joint, *self.buffers())}
-        own = {
-            id(old): nn.Parameter(parameters[name], requires_grad=False)
+        own: dict[int, Tensor] = {
+            id(old): nn.Parameter(parameters[name], parameters[name].requires_grad)
             for name, old in self.named_parameters()
         }
+        own |= {id(old): drawn[name] for name, old in self.named_buffers() if name in drawn}
         return copy.deepcopy(self, {**shared, **own})
 
     def terms(self, rows: Rows, index: int) -> Terms:

@@ -111,6 +111,7 @@ class Joint(nn.Module):
     owner: Int[Tensor, " p"]
     locates: Bool[Tensor, " p"]
     log_scale: Float[Tensor, " d"]
+    order: Int[Tensor, " d"]
     restore: Int[Tensor, " d"]
     mixed: Int[Tensor, " m"]
     base_rate: Float[Tensor, " m"]
@@ -131,7 +132,10 @@ class Joint(nn.Module):
         self._keep("owner", torch.cat([group.owner for group in (*self.groups, self.missing)]))
         self._keep("locates", torch.cat([g.locates for g in (*self.groups, self.missing)]))
         self._keep("log_scale", torch.from_numpy(encoder.log_scale).float())
-        self._keep("restore", torch.cat([group.columns for group in self.groups]).argsort())
+        order = torch.cat([group.columns for group in self.groups])
+        self.sizes = [len(group.columns) for group in self.groups]
+        self._keep("order", order)
+        self._keep("restore", order.argsort())
         self._keep("mixed", mixed)
         self._keep("base_rate", rate[mixed])
         self._keep("always_missing", rate == 1)
@@ -159,12 +163,17 @@ class Joint(nn.Module):
     def terms(self, phi: Float[Tensor, "*n p"], rows: Rows) -> Terms:
         """Return log p of every cell in the user's units, given its parameters."""
         *blocks, missing = phi.split(self.blocks, -1)
-        targets = rows.targets.masked_fill(rows.impossible, 0)  # numbers that none can score
-        parts = [
-            group.log_prob(block, targets[..., group.columns])
-            for group, block in zip(self.groups, blocks, strict=True)
-        ]
-        value = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., self.restore]
+        # Impossible values are numbers that none can score. `masked_fill` would lay them out anew.
+        targets = torch.where(rows.impossible, 0, rows.targets).mT
+        if len(self.groups) == 1:
+            value = self.groups[0].log_prob(blocks[0], targets.mT)
+        else:
+            own = targets.index_select(-2, self.order).split(self.sizes, -2)
+            parts = [
+                group.log_prob(block, columns.mT).mT
+                for group, block, columns in zip(self.groups, blocks, own, strict=True)
+            ]
+            value = torch.cat(parts, -2).index_select(-2, self.restore).mT
         presence = self._presence(missing, rows.observed)
         return Terms(value - self.log_scale, presence, presence.new_zeros(presence.shape[:-1]))
 

@@ -118,19 +118,6 @@ def in_tiles(
     return torch.cat([product(tile) for tile in rows.split(TILE)])
 
 
-def _product(
-    x: Float[Tensor, "*m n i"], weight: Float[Tensor, "*k i o"]
-) -> Float[Tensor, "*m n o"]:
-    """Return x @ weight, each row bit for bit the same wherever it stands."""
-    width = weight.shape[-1]
-    if width < NARROWEST:
-        return _product(x, functional.pad(weight, (0, NARROWEST - width)))[..., :width]
-    if weight.ndim > 2:  # a stack in training
-        return x @ weight
-    rows = x.reshape(-1, x.shape[-1])
-    return in_tiles(lambda tile: tile @ weight, rows).reshape(*x.shape[:-1], width)
-
-
 @final
 class MaskedMLP(nn.Module):
     """A ReLU network whose masks come with each call, so that one set of weights serves them all.
@@ -165,12 +152,49 @@ class MaskedMLP(nn.Module):
     ) -> Float[Tensor, "*m n o"]:
         """Map rows to outputs, each weight multiplied by its mask where it has one.
 
-        The weights, too, may have leading axes m: a stack of networks, each with its own rows.
+        The weights, too, may have a leading axis m: a stack of networks, each with its own rows.
+        In memory, the numbers of an output lie side by side, as `Rows.by_column` lays out targets.
         """
+        masks = masks or [None] * len(self.weights)
+        if self.weights[0].ndim > 2:
+            return self._transposed(x.mT, masks).mT
+        found = self._transposed(_tiles(x).mT, masks).transpose(0, 1).flatten(1)
+        found = found[:, : x.shape[:-1].numel()]
+        return found.reshape(len(found), *x.shape[:-1]).movedim(0, -1)
+
+    def _transposed(self, x: Float[Tensor, "t i r"], masks: Masks) -> Float[Tensor, "t o r"]:
+        """Map columns of units to outputs, for a stack of networks or for tiles of one."""
         last = len(self.weights) - 1
-        for layer, mask in enumerate(masks or [None] * len(self.weights)):
+        for layer, mask in enumerate(masks):
             weight = self.weights[layer]
-            weight = weight if mask is None else weight * mask.to(x.dtype)
-            x = _product(x, weight) + self.biases[layer].unsqueeze(-2)
+            weight = weight if mask is None else weight * mask
+            x = _product(weight.mT, x, self.biases[layer].unsqueeze(-1))
             x = x if layer == last else torch.relu(x)
         return x
+
+
+def _tiles(rows: Float[Tensor, "*n i"]) -> Float[Tensor, "t r i"]:
+    """Cut rows into tiles of `TILE`, the last padded with zeros; on a GPU all are one tile.
+
+    Kernels choose the order of their sums by the shapes they are given. In tiles of one shape a
+    row's result is the same, bit for bit, among any number of rows. On a GPU, where tiles would
+    take too long, whoever scores pads rows to one number.
+    """
+    rows = rows.reshape(-1, rows.shape[-1])
+    if rows.is_cuda:
+        return rows.unsqueeze(0)
+    n_tiles = -(-len(rows) // TILE)
+    padded = functional.pad(rows, (0, 0, 0, n_tiles * TILE - len(rows)))
+    return padded.reshape(n_tiles, TILE, rows.shape[-1])
+
+
+def _product(
+    weight: Float[Tensor, "*t o i"], x: Float[Tensor, "t i r"], bias: Float[Tensor, "*t o 1"]
+) -> Float[Tensor, "t o r"]:
+    """Return weight @ x + bias, each column of x multiplied as if it stood elsewhere."""
+    width = weight.shape[-2]
+    if width < NARROWEST:
+        more = (0, 0, 0, NARROWEST - width)
+        weight, bias = functional.pad(weight, more), functional.pad(bias, more)
+        return _product(weight, x, bias)[:, :width]
+    return torch.baddbmm(bias, weight.expand(len(x), -1, -1), x)

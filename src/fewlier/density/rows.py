@@ -38,6 +38,16 @@ class Rows(NamedTuple):
         """The same rows, cells outside their column's domain missing: for what learns from them."""
         return self._replace(observed=self.has_value)
 
+    @property
+    def by_column(self) -> "Rows":
+        """The same rows with the cells of a column side by side in memory.
+
+        So lie the parameters of its conditional, and arithmetic on both is faster by half.
+        """
+        cells = (self.targets, self.observed, self.impossible)
+        targets, observed, impossible = (part.mT.contiguous().mT for part in cells)
+        return self._replace(targets=targets, observed=observed, impossible=impossible)
+
     def take(self, index: Int[Tensor, "*m"] | slice) -> "Rows":
         """Return the rows at `index`."""
         noise = None if self.noise is None else self.noise[index]

@@ -77,4 +77,5 @@ def row_terms(terms: Terms, rows: Rows, substitutes: Substitutes) -> Float[Tenso
     """
     value = torch.where(rows.observed, terms.value, substitutes.typical.unsqueeze(-2))
     value = torch.where(rows.impossible, substitutes.floor.unsqueeze(-2), value)
-    return torch.cat([value + terms.presence.clamp_max(0), terms.rest.unsqueeze(-1)], -1)
+    cells = value + terms.presence.clamp_max(0)
+    return torch.cat([cells.mT, terms.rest.unsqueeze(-2)], -2).mT

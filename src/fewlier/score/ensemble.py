@@ -176,10 +176,14 @@ class Ensemble(Part):
             if member.fold in folds
         ]
         total = sum(weight for _, weight in chosen)
-        parts = np.zeros((len(rows.targets), rows.targets.shape[-1] + 1))
+        rows, (n_rows, n_columns) = rows.by_column, rows.targets.shape
+        cost = rows.targets.new_zeros(n_columns + 1, n_rows, dtype=torch.float64).mT
+        centre = np.zeros(n_columns + 1)
         for member, weight in chosen:
-            cost = split_cost(member.terms(rows), self.selection)
-            parts += weight / member.scale / total * (cost - member.centre)
+            share = weight / member.scale / total
+            cost.add_(split_cost(member.terms(rows), self.selection), alpha=share)
+            centre += share * member.centre
+        parts: Floats = cost.cpu().numpy() - centre
         return parts
 
     def log_density(self, rows: Rows) -> Floats:
@@ -289,7 +293,7 @@ def total_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
     return cost
 
 
-def split_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
+def split_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Float[Tensor, "n _"]:
     r"""Split the total cost of rows into d columns and last a remainder, shape (n, d + 1).
 
     `best`: the parts are the passes' terms weighted by their responsibilities r_o = p_o / sum p;
@@ -298,13 +302,11 @@ def split_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
     """
     terms = terms.double()
     if selection == "average":
-        parts = -terms.mean(0)
-    else:
-        share = torch.softmax(terms.sum(-1), 0)  # (o, n)
-        parts = -(share.unsqueeze(-1) * terms).sum(0)
-        parts[:, -1] += np.log(len(terms)) + torch.special.xlogy(share, share).sum(0)
-    costs: Floats = parts.cpu().numpy()
-    return costs
+        return terms.mean(0).neg_()
+    share = torch.softmax(terms.sum(-1), 0)  # (o, n)
+    parts = (share.unsqueeze(-1) * terms).sum(0).neg_()
+    parts[:, -1] += np.log(len(terms)) + torch.special.xlogy(share, share).sum(0)
+    return parts
 
 
 def pass_substitutes(density: Density, rows: Rows, passes: Sequence[int]) -> Substitutes:
@@ -322,9 +324,8 @@ def pass_terms(
     The substitutes belong to the same passes.
     """
     with torch.no_grad(), denormals_as_zero():
-        return torch.stack(
-            [
-                row_terms(density.terms(rows, index), rows, Substitutes(*own))
-                for index, *own in zip(passes, *substitutes, strict=True)
-            ]
-        )
+        found = [
+            row_terms(density.terms(rows, index), rows, Substitutes(*own))
+            for index, *own in zip(passes, *substitutes, strict=True)
+        ]
+        return torch.stack([terms.mT for terms in found]).mT

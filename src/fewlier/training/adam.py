@@ -53,10 +53,9 @@ class Adam:
         for parameter in parameters:
             parameter.grad = None
 
-    def keep(self, members: Int[Tensor, " k"]) -> list[Tensor]:
-        """Let all but some members leave the stack; return the parameters of those that stay."""
-        self.parameters = [p.detach()[members].requires_grad_() for p in self.parameters]
+    def keep(self, members: Int[Tensor, " k"], parameters: Iterable[Tensor]) -> None:
+        """Let all but some members leave the stack, and go on with the parameters of those."""
+        self.parameters = list(parameters)
         self._means, self._squares = (
             [part[members] for part in parts] for parts in (self._means, self._squares)
         )
-        return self.parameters

@@ -32,6 +32,18 @@ class Sample:
             normal_index.shape[1],
         )
 
+    @classmethod
+    def of_each_step(
+        cls, normals: Sequence[Ints], anomalies: Sequence[Ints], device: torch.device
+    ) -> Iterator["Sample"]:
+        """Yield the samples of an epoch, of normals with a leading axis of steps, on a device."""
+        whole = cls.of([steps[0] for steps in normals], anomalies).to(device)
+        index = whole.index.repeat(len(normals[0]), 1, 1)
+        for member, steps in enumerate(normals):
+            index[:, member, : steps.shape[1]] = torch.from_numpy(steps).to(device)
+        for step in index:
+            yield cls(step, whole.weight, whole.n_normals)
+
     def to(self, device: torch.device) -> "Sample":
         """Return the sample on a device."""
         return Sample(self.index.to(device), self.weight.to(device), self.n_normals)
@@ -54,8 +66,9 @@ class Sample:
 class Batches:
     """One member's batches: slices of its shuffled normals, with all of its anomalies.
 
-    The remainder of the last slice is left to the next shuffle. Where there are more anomalies
-    than a batch holds, each epoch draws some of them.
+    An epoch of a large table takes the next rows of the last shuffle, as long as there are enough;
+    the remainder is left to the next shuffle. Where there are more anomalies than a batch holds,
+    each epoch draws some of them.
     """
 
     def __init__(
@@ -63,15 +76,19 @@ class Batches:
     ) -> None:
         self.normals, self.anomalies = normals, anomalies
         self.size, self.max_steps = size, max_steps
+        self._left = normals[:0]
         # Streams of their own: which normals a step takes does not depend on the anomalies.
         self.normal_rng, self.anomaly_rng = np.random.default_rng(seed).spawn(2)
 
-    def epoch(self) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the normals and anomalies of each step."""
-        normals = self.normal_rng.permutation(self.normals)
+    def epoch(self) -> tuple[Ints, Ints]:
+        """Return the normals of s steps, shape (s, n), and the anomalies of all of them."""
+        steps = n_steps(len(self.normals), self.size, self.max_steps)
+        width = min(self.size, len(self.normals))
+        if len(self._left) < steps * width:
+            self._left = self.normal_rng.permutation(self.normals)
+        normals, self._left = np.split(self._left, [steps * width])
         anomalies = self.anomaly_rng.permutation(self.anomalies)[: self.size]
-        for step in range(n_steps(len(normals), self.size, self.max_steps)):
-            yield normals[step * self.size : (step + 1) * self.size], anomalies
+        return normals.reshape(steps, width), anomalies
 
 
 @final

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.func import functional_call
 
 from fewlier.arrays import Ints
 from fewlier.density.base import Density, mean_over_passes
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Terms, row_terms, substitutes_from
+from fewlier.density.terms import row_terms, substitutes_from
 from fewlier.progress import Progress, silent
 from fewlier.threads import one_thread
 from fewlier.training.adam import Adam
@@ -25,8 +24,10 @@ from fewlier.training.folds import Fold
 from fewlier.training.objective import Criterion, criterion, objective
 from fewlier.training.unlabelled import fence_at, trim, trust
 
-# Rows and passes that judge an epoch; the kept epoch is judged again with all passes.
+# Normals and passes that judge a member. Those that judge an epoch are fewer where epochs are
+# short, so that it takes longer to train a member than to judge it.
 MAX_VALIDATION_NORMALS = 2000
+JUDGED_PER_STEP = 20
 VALIDATION_PASSES = 3
 # Members beyond this size train in a further stack, with the same results.
 MAX_STACK_BYTES = 2**29
@@ -173,15 +174,14 @@ class _Stack:
         settings: Settings,
         doubtful: Bool[Tensor, " rows"] | None,
     ) -> None:
-        self.density, self.rows, self.settings = density, rows, settings
-        self.members = members
+        self.rows, self.settings, self.members = rows, settings, members
         self.doubtful = doubtful
         self.device = rows.targets.device
         self.is_warm = all(member.start is not None for member in members)
         self.is_complete = bool(rows.has_value.all())
-        self.parameters = _initial(density, members, self.device)
         self.drawn = _drawn(members, self.device)
-        self.optimizer = Adam(self.parameters.values(), settings.learning_rate)
+        self.density = density.with_parameters(_initial(density, members, self.device), self.drawn)
+        self.optimizer = Adam(self.density.parameters(), settings.learning_rate)
         self.lam = torch.tensor([member.lam for member in members], device=self.device)
         self.batches = [
             Batches(
@@ -194,7 +194,11 @@ class _Stack:
             for member in members
         ]
         self.noise = [Noise(density.n_noise, member.seed) for member in members]
-        self.validation = _validation_sample(members).to(self.device)
+        n_judged = JUDGED_PER_STEP * settings.max_steps
+        self.validation = Sample.of(
+            [validation_normals(member)[:n_judged] for member in members],
+            [member.rows.validation_anomalies for member in members],
+        ).to(self.device)
         # Drawn once, so that epochs are compared on the same noise, and for each row, so that it
         # averages out; the noise that scoring uses is the same for all rows.
         n_passes = min(VALIDATION_PASSES, density.n_passes)
@@ -202,7 +206,7 @@ class _Stack:
             stacked_noise(self.noise, self.validation) for _ in range(n_passes)
         ]
         self.active = torch.arange(len(members))
-        self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
+        self.best = {n: p.detach().clone() for n, p in self.density.named_parameters()}
         self.best_value = torch.full((len(members),), -torch.inf)
         self.best_epoch = torch.zeros(len(members), dtype=torch.int64)
         self.curves: list[list[float]] = [[] for _ in members]
@@ -215,8 +219,8 @@ class _Stack:
             self._remember(0, self._judge().cpu())
         for epoch in range(1, self.settings.max_epochs + 1):
             rule = partial(trust, fence=fence_at(epoch, self.settings.max_epochs))
-            for slices in zip(*(batches.epoch() for batches in self.batches), strict=True):
-                sample = Sample.of(*zip(*slices, strict=True)).to(self.device)
+            normals, anomalies = zip(*(b.epoch() for b in self.batches), strict=True)
+            for sample in Sample.of_each_step(normals, anomalies, self.device):
                 self._step(sample, step, rule)
                 step += 1
             value = self._judge().cpu()
@@ -254,9 +258,8 @@ class _Stack:
         Cells without a value take their substitutes from the normals of the sample itself.
         """
         n = sample.n_normals
-        rows = self.rows.take(sample.index)._replace(noise=noise)
-        values = self.parameters | self.drawn
-        terms: Terms = functional_call(self.density, values, (rows, index))
+        rows = self.rows.take(sample.index)._replace(noise=noise).by_column
+        terms = self.density.terms(rows, index)
         if self.is_complete:  # the common case, and faster
             return terms.value.sum(-1) + terms.rest
         counted = rows.has_value & (sample.weight.unsqueeze(-1) > 0)
@@ -285,7 +288,7 @@ class _Stack:
         improved = value.isfinite() if self.is_warm else value > self.best_value[self.active]
         which = self.active[improved]
         self.best_value[which], self.best_epoch[which] = value[improved], epoch
-        for name, p in self.parameters.items():
+        for name, p in self.density.named_parameters():
             self.best[name][which] = p.detach()[improved]
 
     def _keep(self, keep: Bool[Tensor, " m"]) -> None:
@@ -293,9 +296,12 @@ class _Stack:
         if keep.all():
             return
         members = keep.nonzero().squeeze(-1)
-        kept = self.optimizer.keep(members)
-        self.parameters = dict(zip(self.parameters, kept, strict=True))
+        kept = {n: p.detach()[members] for n, p in self.density.named_parameters()}
         self.drawn = {name: value[members] for name, value in self.drawn.items()}
+        self.density = self.density.with_parameters(
+            {name: value.requires_grad_() for name, value in kept.items()}, self.drawn
+        )
+        self.optimizer.keep(members, self.density.parameters())
         self.active, self.lam = self.active[members], self.lam[members]
         self.validation = self.validation.take(members)
         self.batches = [self.batches[i] for i in members.tolist()]
@@ -335,13 +341,6 @@ def _drawn(members: Sequence[Member], device: torch.device) -> Parameters:
     each = [member.drawn for member in members if member.drawn is not None]
     names = each[0] if each else {}
     return {name: torch.stack([one[name] for one in each]).to(device) for name in names}
-
-
-def _validation_sample(members: Sequence[Member]) -> Sample:
-    return Sample.of(
-        [validation_normals(member) for member in members],
-        [member.rows.validation_anomalies for member in members],
-    )
 
 
 def validation_normals(member: Member) -> Ints:
