@@ -226,7 +226,7 @@ def test_the_same_seed_gives_the_same_scores(name):
 )
 def test_one_column_is_enough(name, column):
     table = orders(100, gaps=0.0)[[column]]
-    # Three cities are three distinct rows, of which two are held back.
+    # Three cities are three distinct rows.
     detector = quick(name, max_epochs=3, false_alarm_rate=0.5).fit(table, np.arange(100) < 4)
     explanation = detector.explain(table)
     np.testing.assert_allclose(explanation.score, detector.anomaly_score(table), atol=1e-6)

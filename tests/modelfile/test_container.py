@@ -178,9 +178,9 @@ def test_what_could_not_be_loaded_takes_the_place_of_nothing(tmp_path):
 
 
 def test_a_model_of_too_many_layers_is_not_written(detector, folder, monkeypatch):
-    monkeypatch.setattr("fewlier.modelfile.file.MAX_ROW_LAYERS", 9)
+    monkeypatch.setattr("fewlier.modelfile.file.MAX_ROW_LAYERS", 3)
     with pytest.raises(
-        UserError, match=r"through at most 9 layers, .* this one has \d+. Fit with fewer"
+        UserError, match=r"through at most 3 layers, .* this one has \d+. Fit with fewer"
     ):
         detector.save(folder / "unwritten.fewlier")
     assert not (folder / "unwritten.fewlier").exists()
