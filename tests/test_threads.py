@@ -1,7 +1,11 @@
 """Threads: each computes alone, and the caller finds its settings as they were."""
 
+import os
 import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +181,37 @@ def test_no_bit_depends_on_the_number_of_threads():
     one, two, three = map(bits, (1, 2, 3))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, three)
+
+
+ALL_CALLS = """
+import os, sys, time
+import numpy as np
+import fewlier
+
+def n_threads():
+    return len(os.listdir("/proc/self/task"))
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(1500, 20)), np.arange(1500) < 6
+detector = fewlier.AnomalyDetector(max_epochs=1, random_state=0)
+before = n_threads()
+detector.fit(X, y).update(X[:20] + 9, np.ones(20))
+detector.explain(X).expected
+detector.save(sys.argv[1])
+fewlier.AnomalyDetector.load(sys.argv[1]).score_samples(X)
+for _ in range(500):  # a thread that has ended may take a moment to vanish
+    if n_threads() <= before:
+        break
+    time.sleep(0.01)
+print(n_threads() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads as Linux does")
+def test_no_call_starts_a_thread_that_stays(tmp_path):
+    """As those of OpenMP do, which wait in busy loops."""
+    command = [sys.executable, "-W", "ignore", "-c", ALL_CALLS, tmp_path / "a.fewlier"]
+    environment = os.environ | {"OMP_NUM_THREADS": "2"}
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert found.stdout == "0\n"

@@ -20,7 +20,7 @@ from fewlier.score.part import HeldOut, Part
 from fewlier.score.trees import Trees
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Table
-from fewlier.threads import in_threads
+from fewlier.threads import in_threads, one_thread
 from fewlier.training.unlabelled import DoubtfulRows
 
 # Rows are scored in chunks of at most this many, and of fewer where rows are wide: on a CPU the
@@ -112,6 +112,7 @@ class Scorer:
         found = self._in_chunks(partial(self._contributions, held_out=held_out), encoded)
         return np.concatenate([np.empty((0, self.encoder.n_columns + 1)), *found])
 
+    @one_thread()
     def expect(self, encoded: Encoded, rows: Ints, columns: Ints) -> Expected:
         """Return what was expected of m cells, given by the numbers of their rows and columns."""
         total = self.ensemble.density.joint.nothing_expected(len(rows))
