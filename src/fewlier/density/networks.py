@@ -157,18 +157,18 @@ class MaskedMLP(nn.Module):
         """
         masks = masks or [None] * len(self.weights)
         if self.weights[0].ndim > 2:
-            return self._transposed(x.mT, masks).mT
-        found = self._transposed(_tiles(x).mT, masks).transpose(0, 1).flatten(1)
+            return self._map(x, masks, _product_of_stack).mT.contiguous().mT
+        found = self._map(_tiles(x).mT, masks, _product_of_tiles).transpose(0, 1).flatten(1)
         found = found[:, : x.shape[:-1].numel()]
         return found.reshape(len(found), *x.shape[:-1]).movedim(0, -1)
 
-    def _transposed(self, x: Float[Tensor, "t i r"], masks: Masks) -> Float[Tensor, "t o r"]:
-        """Map columns of units to outputs, for a stack of networks or for tiles of one."""
+    def _map(
+        self, x: Float[Tensor, "_ _ _"], masks: Masks, product: Callable[..., Tensor]
+    ) -> Float[Tensor, "_ _ _"]:
         last = len(self.weights) - 1
         for layer, mask in enumerate(masks):
             weight = self.weights[layer]
-            weight = weight if mask is None else weight * mask
-            x = _product(weight.mT, x, self.biases[layer].unsqueeze(-1))
+            x = product(x, weight if mask is None else weight * mask, self.biases[layer])
             x = x if layer == last else torch.relu(x)
         return x
 
@@ -188,13 +188,20 @@ def _tiles(rows: Float[Tensor, "*n i"]) -> Float[Tensor, "t r i"]:
     return padded.reshape(n_tiles, TILE, rows.shape[-1])
 
 
-def _product(
-    weight: Float[Tensor, "*t o i"], x: Float[Tensor, "t i r"], bias: Float[Tensor, "*t o 1"]
+def _product_of_stack(
+    x: Float[Tensor, "m n i"], weight: Float[Tensor, "m i o"], bias: Float[Tensor, "m o"]
+) -> Float[Tensor, "m n o"]:
+    """Return x @ weight + bias of each network."""
+    return torch.baddbmm(bias.unsqueeze(-2), x, weight)
+
+
+def _product_of_tiles(
+    x: Float[Tensor, "t i r"], weight: Float[Tensor, "i o"], bias: Float[Tensor, " o"]
 ) -> Float[Tensor, "t o r"]:
-    """Return weight @ x + bias, each column of x multiplied as if it stood elsewhere."""
-    width = weight.shape[-2]
+    """Return the transpose of the same for tiles of rows, which are its last axis."""
+    width = weight.shape[-1]
     if width < NARROWEST:
-        more = (0, 0, 0, NARROWEST - width)
+        more = (0, NARROWEST - width)
         weight, bias = functional.pad(weight, more), functional.pad(bias, more)
-        return _product(weight, x, bias)[:, :width]
-    return torch.baddbmm(bias, weight.expand(len(x), -1, -1), x)
+        return _product_of_tiles(x, weight, bias)[:, :width]
+    return torch.baddbmm(bias.unsqueeze(-1), weight.mT.expand(len(x), -1, -1), x)

@@ -54,8 +54,10 @@ class GaussianMixture(NumberConditional):
         self, phi: Float[Tensor, "*n p d"], x: Float[Tensor, "*n d"]
     ) -> Float[Tensor, "*n d"]:
         """Return the log density, by log-sum-exp over the components."""
-        log_p: Tensor = _LogDensity.apply(phi, x)  # type: ignore[no-untyped-call] # of torch
-        return log_p
+        if x.ndim == 1:
+            return self.log_prob(phi[None], x[None])[0]
+        log_p: Tensor = _LogDensity.apply(phi.movedim(-3, -1), x.mT)  # type: ignore[no-untyped-call]
+        return log_p.mT
 
     def quantile(self, phi: Float[Tensor, "*n p d"], share: float) -> Float[Tensor, "*n d"]:
         """Return the quantile, by bisection: it lies between those of the components."""
@@ -89,20 +91,22 @@ class _LogDensity(torch.autograd.Function):
 
         log2 p = log2 sum_k 2^(logit_k / ln 2 + s_k - z_k^2 / (2 sigma^2 ln 2))
                  - log2 sum_k 2^(logit_k / ln 2) - log2(sigma sqrt(2 pi)).
+
+    Rows are the last axis, along which memory runs.
     """
 
     @staticmethod
     def forward(
         ctx: Any,  # noqa: ANN401 - of torch
-        phi: Float[Tensor, "*n p d"],
-        x: Float[Tensor, "*n d"],
-    ) -> Float[Tensor, "*n d"]:
+        phi: Float[Tensor, "*m p d n"],
+        x: Float[Tensor, "*m d n"],
+    ) -> Float[Tensor, "*m d n"]:
         """Return the log density."""
-        logit, mu, width = phi.unflatten(-2, (3, -1)).unbind(-3)
+        logit, mu, width = phi.unflatten(-3, (3, -1)).unbind(-4)
         divisor = width.abs().mul_(-_LN2 / _BOUND).sub_(_LN2)
         s = width / divisor
         factor = torch.exp2(s)
-        z = (x.unsqueeze(-2) - mu).mul_(factor)
+        z = (x.unsqueeze(-3) - mu).mul_(factor)
         joint = s.add_(logit, alpha=1 / _LN2).addcmul_(z, z, value=-_PRECISION / (2 * _LN2))
         top, joint, total = _shifted_powers(joint)
         top_weight, weight, total_weight = _shifted_powers(logit / _LN2)
@@ -114,26 +118,26 @@ class _LogDensity(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(
         ctx: Any,  # noqa: ANN401 - of torch
-        upper: Float[Tensor, "*n d"],
-    ) -> tuple[Float[Tensor, "*n p d"], None]:
+        upper: Float[Tensor, "*m d n"],
+    ) -> tuple[Float[Tensor, "*m p d n"], None]:
         r"""Return the gradient by phi, from each component's responsibility r_k for x.
 
         d/d logit_k = r_k - softmax(logit)_k, d/d mu_k = r_k z_k 2^s_k / sigma^2, and
         d/d log sigma_k = r_k (z_k^2 / sigma^2 - 1). Targets x have no gradient.
         """
         divisor, factor, z, joint, total, weight, total_weight = ctx.saved_tensors
-        shared = joint * (upper / total).unsqueeze(-2)
-        by_logit = shared - weight * (upper / total_weight).unsqueeze(-2)
+        shared = joint * (upper / total).unsqueeze(-3)
+        by_logit = shared - weight * (upper / total_weight).unsqueeze(-3)
         by_width = (z * z).mul_(_PRECISION).sub_(1).mul_(shared).mul_((_LN2 / divisor).square_())
         by_mean = (shared * z).mul_(factor).mul_(_PRECISION)
-        return torch.cat([by_logit, by_mean, by_width], -2), None
+        return torch.cat([by_logit, by_mean, by_width], -3), None
 
 
 def _shifted_powers(
-    exponent: Float[Tensor, "*n k d"],
-) -> tuple[Float[Tensor, "*n d"], Float[Tensor, "*n k d"], Float[Tensor, "*n d"]]:
+    exponent: Float[Tensor, "*m k d n"],
+) -> tuple[Float[Tensor, "*m d n"], Float[Tensor, "*m k d n"], Float[Tensor, "*m d n"]]:
     """Return the largest exponent of k, 2^(exponent - largest), and their sum."""
     # A reduction over so few is slower than going through them.
-    top = reduce(torch.maximum, exponent.unbind(-2))
-    powers = (exponent - top.unsqueeze(-2)).exp2_()
-    return top, powers, reduce(torch.add, powers.unbind(-2))
+    top = reduce(torch.maximum, exponent.unbind(-3))
+    powers = (exponent - top.unsqueeze(-3)).exp2_()
+    return top, powers, reduce(torch.add, powers.unbind(-3))
