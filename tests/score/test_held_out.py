@@ -72,13 +72,30 @@ def test_labelled_normals_stand_behind_thresholds_alone_if_they_are_enough(
 
 def test_unlabelled_rows_that_are_far_too_odd_do_not_stand_behind_thresholds():
     rows = points(n_odd=0)
-    rows.iloc[:15] += np.random.default_rng(1).normal(size=(15, 2)) * 200
+    rows.iloc[:15] += np.random.default_rng(1).normal(size=(15, 2)) * 30
     unlabelled = small(max_epochs=2).fit(rows).model_.calibration
     assert len(unlabelled.normal_scores) < 295
     n_left_out = N - len(unlabelled.normal_scores)
     assert f"{n_left_out} far odder rows are left out: if they are normal, " in unlabelled.guarantee
     trusted = small(max_epochs=2, unlabelled="normal").fit(rows).model_.calibration
     assert len(trusted.normal_scores) == N
+
+
+def test_normals_that_resemble_labelled_anomalies_stand_behind_thresholds(monkeypatch):
+    """By their scores alone they would be far too odd; without regard to labels they are not."""
+    detector = small(max_epochs=2).fit(points(), labels(0))
+    plan, scorer = detector._plan, detector.model_.scorer
+    everyone = detector.model_.calibration.normal_scores
+    honest = held_out._scores
+
+    def resembling(plan, scorer, rows, may_score, **by):
+        found = honest(plan, scorer, rows, may_score, **by)
+        return found if by else np.where(rows % 20 == 0, found + 50, found)
+
+    monkeypatch.setattr(held_out, "_scores", resembling)
+    alike = held_out.calibrate(plan, scorer)
+    assert len(alike.normal_scores) == len(everyone)
+    assert (alike.normal_scores > 40).sum() == 15 - 1  # rows 20, 40, ...; row 0 is an anomaly
 
 
 def test_after_an_update_the_normals_of_the_fit_stand_behind_thresholds_and_no_new_ones():
@@ -90,7 +107,9 @@ def test_after_an_update_the_normals_of_the_fit_stand_behind_thresholds_and_no_n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("y", [None, labels()], ids=["no labels", "labels"])
+@pytest.mark.parametrize(
+    "y", [None, labels(), labels(0)], ids=["no labels", "labels", "labelled anomalies alone"]
+)
 def test_fresh_normals_have_small_p_values_as_rarely_as_promised(y):
     shares = []
     for seed in range(8):

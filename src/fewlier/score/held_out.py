@@ -1,7 +1,8 @@
 """Scores of rows of a fit by what has not seen them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,6 +33,8 @@ def calibrate(plan: Plan, scorer: Scorer) -> Calibration:
     may_score = [np.isin(rows, fold.calibration) for fold in _folds(plan, scorer)]
     scores, doubtful = _scores(plan, scorer, rows, may_score), plan.doubtful[rows]
     kept = may_be_tail(scores, doubtful)
+    if not kept.all():  # and is it odd without regard to labels, which normals may resemble?
+        kept |= may_be_tail(_scores(plan, scorer, rows, may_score, by=_likeliest), doubtful)
     doubts = say_of_doubtful(int(kept.sum()), int(doubtful[kept].sum()), int((~kept).sum()))
     return Calibration(
         np.sort(scores[kept]),
@@ -89,13 +92,26 @@ def _anomaly_scores(plan: Plan, scorer: Scorer) -> Floats:
     return _scores(plan, scorer, rows, list(may_score))
 
 
-def _scores(plan: Plan, scorer: Scorer, rows: Ints, may_score: Sequence[Bools]) -> Floats:
-    """Score each row by the folds that may, or by all where none may."""
+def _scores(
+    plan: Plan,
+    scorer: Scorer,
+    rows: Ints,
+    may_score: Sequence[Bools],
+    by: Callable[[Scorer, tuple[int, ...] | None], Scorer] = lambda scorer, _: scorer,
+) -> Floats:
+    """Score each row by the folds that may, or by all where none may; `by` makes the scorer."""
     scores = np.empty(len(rows))
     for place, folds in _group_by_folds(scorer, may_score):
-        some = rows[place]
-        scores[place] = scorer.score(plan.as_new(some), HeldOut(plan.ids[some], folds))
+        some, own = rows[place], by(scorer, folds)
+        scores[place] = own.score(plan.as_new(some), HeldOut(plan.ids[some], folds))
     return scores
+
+
+def _likeliest(scorer: Scorer, folds: tuple[int, ...] | None) -> Scorer:
+    """Return the score of one member of the folds: the one under which normals are likeliest."""
+    own = tuple(m for m in scorer.ensemble.members if folds is None or m.fold in folds)
+    alone = replace(scorer.ensemble, members=own).likeliest
+    return Scorer(scorer.encoder, replace(scorer.ensemble, members=(alone,), weights=(1.0,)))
 
 
 def _group_by_folds(
