@@ -21,6 +21,7 @@ from fewlier.table.schema import LeftOut, Schema
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MAX_FEW_VALUES = 20
+_HEAD = 1000  # rows that show that a column has many values, without a look at all of them
 MIN_ROWS_PER_VALUE = 10
 MAX_DISPERSION = 2.0
 MIN_SKEWNESS = 2.0
@@ -171,10 +172,16 @@ def takes_few_values(values: Floats) -> bool:
     Such values are scored one by one: no bell or Poisson curve is as narrow as a scale from 1 to
     5, and a value that was never seen is odd wherever it lies.
     """
-    n_distinct = len(np.unique(values))
+    n_distinct = count_distinct(values, MAX_FEW_VALUES)
     enough_rows = len(values) >= MIN_ROWS_PER_VALUE * n_distinct
     is_few = n_distinct <= MAX_FEW_VALUES and enough_rows
     return bool(is_few and values.min() >= 0 and are_integers(values))
+
+
+def count_distinct(values: Floats, most: int) -> int:
+    """Count distinct values; where the first rows have more than `most`, only theirs."""
+    n_first = len(np.unique(values[:_HEAD]))
+    return n_first if n_first > most else len(np.unique(values))
 
 
 def hardly_varies(values: Floats) -> bool:
@@ -184,6 +191,8 @@ def hardly_varies(values: Floats) -> bool:
     could be far away. So values are scored one by one, and a new value is the odder the more rows
     there were.
     """
+    if count_distinct(values[:_HEAD], MIN_ROWS_PER_VALUE) > MIN_ROWS_PER_VALUE:
+        return False
     _, counts = np.unique(values, return_counts=True)
     n_others = len(values) - counts.max(initial=0)
     enough_rows = len(values) >= MIN_ROWS_PER_VALUE * max(len(counts), n_others)
@@ -258,7 +267,7 @@ def _infer_kind(cells: Cells, normal: Bools) -> tuple[Kind, Kind]:
     if is_text(cells) or not is_present.any():  # a column without a value has no type
         return Kind.CATEGORY, Kind.CATEGORY
     values = cells[is_present]
-    n_distinct = len(np.unique(values))
+    n_distinct = count_distinct(values, 2)
     if n_distinct > 2 and takes_few_values(values):
         return Kind.COUNT, Kind.CATEGORY
     if hardly_varies(cells[is_present & normal]):

@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import islice
 from typing import final
 
@@ -106,7 +107,7 @@ class LabelReader:
 
     def add(self, cells: Iterable[object]) -> None:
         """Read further cells; values other than 1 and 0 need some to be named."""
-        texts = map(label_text, cells)
+        texts = (_known_text(c) if isinstance(c, Hashable) else label_text(c) for c in cells)
         rows = [self._places.setdefault(text, len(self._places)) for text in texts]
         self._rows.append(np.array(rows, dtype=np.int64))
         unknown = [t for t in self._places if t is not None and t.casefold() not in _TRUTH]
@@ -203,6 +204,12 @@ def label_text(cell: object) -> str | None:
     """Return a cell as the text that labels are compared by; None where it is missing."""
     text = str(cell).lower() if isinstance(cell, bool | np.bool_) else cell_text(cell)
     return None if text in MISSING else text
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _known_text(cell: Hashable) -> str | None:
+    """Return `label_text`, which is slower, of a cell; most cells of a label column are alike."""
+    return label_text(cell)
 
 
 def listed_counts(counts: Mapping[str, int]) -> str:
