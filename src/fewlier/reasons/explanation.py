@@ -26,12 +26,14 @@ class Explanation:
 
     ``baseline + contributions.sum(1) + remainder`` equals ``score``. Contributions are centred on
     what normal rows get, so that a column that is always hard to predict does not look guilty.
-    What was expected is computed on first use.
+    Contributions, and what was expected, are computed on first use.
 
     Attributes
     ----------
     columns : tuple of str
         Names of the D columns; those read from dates are named by their source and aspect.
+    score : array (n,)
+        Anomaly scores of the rows.
     contributions : array (n, D)
         What each column adds to the score.
     remainder : array (n,)
@@ -52,13 +54,13 @@ class Explanation:
 
     table: Table
     encoded: Encoded
-    parts: Floats  # (n, D + 1): contributions, and last the remainder
+    score: Floats
     model: FittedModel
     index: Any | None = None
 
     def __repr__(self) -> str:
         """Say what it holds; the arrays and the model are long."""
-        n_rows, n_columns = self.contributions.shape
+        n_rows, n_columns = len(self.score), len(self.columns)
         return f"Explanation({n_rows} rows, {n_columns} columns; top(row) has the reasons of a row)"
 
     @property
@@ -69,12 +71,12 @@ class Explanation:
     @property
     def contributions(self) -> Floats:
         """What each column adds to the score, shape (n, D)."""
-        return self.parts[:, :-1]
+        return self._parts[:, :-1]
 
     @property
     def remainder(self) -> Floats:
         """What belongs to the row and to no column, shape (n,)."""
-        return self.parts[:, -1]
+        return self._parts[:, -1]
 
     @property
     def baseline(self) -> float:
@@ -97,28 +99,28 @@ class Explanation:
         return self.model.scorer.meaning
 
     @cached_property
-    def score(self) -> Floats:
-        """The rows' anomaly scores, shape (n,)."""
-        score: Floats = self.baseline + self.parts.sum(1)
-        return score
+    def _parts(self) -> Floats:
+        """Contributions, and last the remainder, shape (n, D + 1)."""
+        return self.model.scorer.contributions(self.encoded)
 
     @cached_property
     def expected(self) -> Expectation:
         """What was expected of every cell given the others, row by row: n x D cells."""
-        rows, columns = np.divmod(np.arange(self.contributions.size), len(self.columns))
+        n_cells = len(self.score) * len(self.columns)
+        rows, columns = np.divmod(np.arange(n_cells), len(self.columns))
         return expect(self.model, self.encoded, rows, columns)
 
     def take(self, rows: Ints) -> "Explanation":
         """Return the explanation of some rows, given by their positions."""
         index = None if self.index is None else self.index.take(rows)
         cells = self.table.take(rows), self.encoded.take(rows)
-        return Explanation(*cells, self.parts[rows], self.model, index)
+        return Explanation(*cells, self.score[rows], self.model, index)
 
     def followed_by(self, other: "Explanation") -> "Explanation":
         """Return this explanation with the rows of another after its own, without an index."""
         table = self.table.followed_by(other.table)
         encoded = self.encoded.followed_by(other.encoded)
-        return Explanation(table, encoded, np.concatenate([self.parts, other.parts]), self.model)
+        return Explanation(table, encoded, np.concatenate([self.score, other.score]), self.model)
 
     def top(self, row: Hashable, n: int = 3) -> list[Reason]:
         """Return the n columns that add most to the score of one row, the largest first.
@@ -211,4 +213,4 @@ def explain(
 ) -> Explanation:
     """Score rows in the form of the training table, and say why; `index` has their labels."""
     encoded = model.encoder.encode(table)
-    return Explanation(table, encoded, model.scorer.contributions(encoded), model, index)
+    return Explanation(table, encoded, model.score(encoded), model, index)

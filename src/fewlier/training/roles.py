@@ -19,6 +19,10 @@ from fewlier.training.unlabelled import Unlabelled
 
 Selection = Literal["average", "best"]
 
+MAX_NORMALS = 100_000
+"""Normals that a fit learns from in an average; of more, a sample. Many more than it compares with,
+trains on in all its epochs, or sets thresholds by."""
+
 # Cross-fitting over two folds lets every labelled anomaly both train and validate.
 N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
 
@@ -99,10 +103,12 @@ def make_plan(
     ids = table.ids()
     doubtful = mark_doubtful(labels, unlabelled, ids)
     rng = np.random.default_rng(seed)
-    folds = make_folds(normals, anomalies, N_FOLDS[selection], rng, np.flatnonzero(doubtful), ids)
+    chosen = _choose(normals, labels, rng) if selection == "average" else normals
+    folds = make_folds(chosen, anomalies, N_FOLDS[selection], rng, np.flatnonzero(doubtful), ids)
     used = np.concatenate([[*fold.normals, *fold.validation_normals] for fold in folds])
     seen = np.unique(np.concatenate([used, anomalies])).astype(np.int64)
-    schema, novel = _known_levels(schema, table, ids, seen)
+    more = normals[~np.isin(normals, chosen)] if len(chosen) < len(normals) else normals[:0]
+    schema, novel = _known_levels(schema, table, ids, np.concatenate([seen, more]))
     encoder = Encoder.fit(schema, table.take(np.setdiff1d(seen, anomalies)))
     return Plan(
         encoder,
@@ -118,15 +124,30 @@ def make_plan(
     )
 
 
+def _choose(normals: Ints, labels: Codes, rng: np.random.Generator) -> Ints:
+    """Choose the normals that a fit learns from and calibrates by: all, or a sample of very many.
+
+    Those that are labelled come first. Columns have the levels of all rows nevertheless.
+    """
+    if len(normals) <= MAX_NORMALS:
+        return normals
+    shuffled = rng.permutation(normals)
+    is_unlabelled = labels[shuffled] == UNLABELLED
+    chosen: Ints = np.sort(shuffled[np.argsort(is_unlabelled, kind="stable")][:MAX_NORMALS])
+    return chosen
+
+
 def _known_levels(schema: Schema, table: Table, ids: Ints, seen: Ints) -> tuple[Schema, Bools]:
     """Leave out levels of rows that no fold sees, and mark cells whose level no other row has."""
     novel = np.zeros((table.n_rows, len(schema.columns)), dtype=np.bool_)
     columns = list(schema.columns)
-    _, group = np.unique(ids, return_inverse=True)
+    group: Ints | None = None
     for d, column in enumerate(schema.columns):
         has_levels = column.coding is Kind.CATEGORY and column.kind is not Kind.BINARY
         if not has_levels or not column.levels:
             continue
+        if group is None:
+            _, group = np.unique(ids, return_inverse=True)
         code = column.values(table.cells[column.name])
         has_level = ~np.isnan(code)
         level = np.where(has_level, code, 0).astype(np.int64)
