@@ -113,7 +113,7 @@ def run(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     scores["without labels"] = AnomalyDetector(random_state=seed).fit(train).anomaly_score(test)
     columns = pd.DataFrame({name: part[kind == 2].mean() for name, part in parts.items()})
     neighbours: Any = detector.model_.parts["neighbours"]
-    columns["weight"] = neighbours.normals.space.weight.numpy()
+    columns["weight"] = neighbours.views[0].normals.space.weight.numpy()
     return aucs(scores | peers(train, test), kind), columns
 
 
