@@ -63,7 +63,7 @@ def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpac
     build = {"pyproject.toml", "constraints.txt", "Makefile", "PKG-INFO", ".gitignore"}
     assert found == documents | build | {"src", "tests", "bench", "tools", "docs", "results"}
     for folder in ("src", "tests", "tools", "bench"):
-        patterns = ("*.py", "*.typed", "published_*.csv", "version_*", "scores.json", *PAGE)
+        patterns = ("*.py", "*.typed", "*published*.csv", "version_*", "scores.json", *PAGE)
         expected = files_under(ROOT / folder, *patterns, "*.toml", "*.md")
         assert files_under(unpacked / folder, "*.*") == expected
 
@@ -101,7 +101,7 @@ def test_the_benchmark_is_a_wheel_of_its_own(unpacked, tmp_path):
         (entry,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
         commands = archive.read(entry).decode()
     source = ROOT / "bench" / "src"
-    assert names == files_under(source, "*.py", "*.typed", "published_*.csv")
+    assert names == files_under(source, "*.py", "*.typed", "*published*.csv")
     assert "fewlier_bench/reproduction/published_auc.csv" in names
     assert "fewlier-bench = fewlier_bench.cli:run" in commands
 

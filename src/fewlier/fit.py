@@ -24,11 +24,14 @@ from fewlier.score.ensemble import (
     split_cost,
     total_cost,
 )
-from fewlier.score.held_out import calibrate, held_out_density
+from fewlier.score.held_out import calibrate
 from fewlier.score.model import Addend, FittedModel, Scorer
-from fewlier.score.neighbours import Neighbours, n_rows_at_most
+from fewlier.score.neighbours import Neighbours
+from fewlier.score.part import HeldOut
 from fewlier.score.selection import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
-from fewlier.score.trees import Features, Trees
+from fewlier.score.supervised import Features
+from fewlier.score.trees import Rules, Trees
+from fewlier.score.view import n_rows_at_most
 from fewlier.table import Encoder
 from fewlier.threads import one_thread
 from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
@@ -182,19 +185,20 @@ def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...
     anomalies = _draw(plan, [rows[rows < plan.n_training] for rows in labelled])
     rows = normals, anomalies
     neighbours = Neighbours.fit(plan.encoder, plan.encoded, rows, scorer.device)
-    near, share = shares(len(anomalies), neighbours.novelty)
-    if not share:
-        return (Addend(near, neighbours),)
+    share, *grown = shares(len(anomalies))
+    if not any(grown):
+        return (Addend(share, neighbours),)
     both = np.sort(np.concatenate(rows))
-    trees = Trees.grow(
+    known = Rows.of(plan.encoded.take(both), scorer.device)
+    labelled_rows = (
         Features.from_encoder(plan.encoder, scorer.device),
-        Rows.of(plan.encoded.take(both), scorer.device),
-        held_out_density(plan, scorer, both),
-        plan.ids[both],
-        np.isin(both, anomalies),
+        known,
+        neighbours.score(known, {}, HeldOut(plan.ids[both])),
+        (plan.ids[both], np.isin(both, anomalies)),
         plan.seed,
     )
-    return Addend(near, neighbours), Addend(share, trees)
+    learned = [kind.fit(*labelled_rows) for kind in (Trees, Rules)]
+    return Addend(share, neighbours), *map(Addend, grown, learned)
 
 
 def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[Ints, DoubtfulRows | None]:

@@ -82,6 +82,7 @@ def test_an_array_that_no_part_reads_is_refused(saved):
     assert "which fewlier does not write" in refused(manifest, tensors | more)
 
 
+VIEW, OTHER = (f"model.neighbours.views.{number}" for number in (0, 1))
 IN_MANIFEST = {
     "another format": ("format", "onnx", "names another format"),
     "newer version": ("version", 5, "version is 5, newer than .*Upgrade fewlier"),
@@ -122,15 +123,19 @@ IN_MANIFEST = {
     "lambda": ("model.ensemble.members.0.lam", -1.0, "number from 0"),
     "far fold": ("model.ensemble.members.0.fold", 64, "integer from 0 to 63"),
     "scale": ("model.ensemble.members.0.scale", 0.0, "number between 0 and inf"),
-    "no neighbours": ("model.neighbours", None, "no other parts than .'trees'"),
+    "no neighbours": ("model.neighbours", None, "no other parts than .'trees', 'rules'"),
+    "no trees": ("model.trees", None, "no other parts than .'neighbours', 'rules'"),
     "share": ("model.neighbours.share", 1.0, "number between 0 and 1"),
     "other share": ("model.neighbours.share", 0.1, "must score .* they score"),
-    "spread": ("model.neighbours.spread", 0.0, "number between 0"),
-    "normal weight": ("model.neighbours.normal_weight", 0.5, "number from 1"),
-    "novelty": ("model.neighbours.novelty", 1.5, "number from 0 to 1"),
-    "other weight": ("model.neighbours.normal_weight", 9.5, "must score .* they score"),
+    "no view": ("model.neighbours.views", [], "once on each scale"),
+    "view": ("model.neighbours.views.0.space.coordinates.name", "ranks", "must be one of"),
+    "view spread": (f"{VIEW}.spread", 0.0, "number between 0"),
+    "normal weight": (f"{VIEW}.normal_weight", 0.5, "number from 1"),
+    "other weight": (f"{VIEW}.normal_weight", 9.5, "must score .* they score"),
     "trees share": ("model.trees.share", 0.99, "shares of its parts"),
     "trees spread": ("model.trees.spread", -1.0, "number between 0"),
+    "rules share": ("model.rules.share", 0.0, "number between 0 and 1"),
+    "rules spread": ("model.rules.spread", 0.0, "number between 0"),
     "prior": ("model.calibration.prior", 1.0, "number between 0 and 1"),
     "edges": ("model.reference.n_edges.0", 65, "list of integers from 0 to 64"),
     "fewer edges": ("model.reference.n_edges.0", 3, "edges' is float32"),
@@ -197,7 +202,6 @@ def without_role(name):
 
 
 FIRST, THIRD = (f"model.ensemble.members.{i}.parameters.network.weights.0" for i in (0, 2))
-NORMALS = "model.neighbours.normals.points"
 IN_WEIGHTS = {
     "ordering": (
         "model.ensemble.density.positions",
@@ -209,22 +213,30 @@ IN_WEIGHTS = {
     "degrees": ("model.ensemble.density.degrees_0", put((0, 0), 4), "degrees out of range"),
     "unsorted": ("model.calibration.normal_scores", put(0, 1e9), "not sorted"),
     "others": (FIRST, put(slice(None), 3.0), "must score .* they score"),
-    "neighbour": (NORMALS, put((0, 0), 99.0), "further away than any row can"),
-    "typical": ("model.neighbours.normals.typical", put(0, 0.0), "is not positive"),
-    "impossible": ("model.neighbours.normals.impossible", put(0, -1.0), "is not positive"),
-    "input scale": ("model.neighbours.space.scale", put(0, 0.0), "scale of its neighbours"),
-    "no weight": ("model.neighbours.space.weight", put(0, 0.0), "column weight"),
-    "all weight": ("model.neighbours.space.weight", put(0, 1e3), "column weight"),
+    "neighbour": (f"{VIEW}.normals.points", put((0, 0), 99.0), "further away than any row can"),
+    "typical": (f"{VIEW}.normals.typical", put(0, 0.0), "is not positive"),
+    "impossible": (f"{OTHER}.normals.impossible", put(0, -1.0), "is not positive"),
+    "input scale": (f"{VIEW}.space.coordinates.scale", put(0, 0.0), "scale of its neighbours"),
+    "knots": (f"{OTHER}.space.coordinates.knots", put((0, 0), 1e9), "not in order"),
+    "normal scores": (f"{OTHER}.space.coordinates.scores", put((0, -1), 9.0), "out of range"),
+    "no weight": (f"{VIEW}.space.weight", put(0, 0.0), "column weight"),
+    "all weight": (f"{OTHER}.space.weight", put(0, 1e3), "column weight"),
     "weights": (
-        "model.neighbours.space.weight",
+        f"{VIEW}.space.weight",
         lambda w: put(slice(None), w[::-1].copy())(w),
         "further away|must score",
     ),
-    "input mean": ("model.neighbours.space.mean", put(0, 3e38), "must score .* they score"),
-    "child": ("model.trees.nodes.right", put(0, 0), "trees are out of range"),
-    "tree's feature": ("model.trees.nodes.feature", put(0, 99), "trees are out of range"),
-    "tree's value": ("model.trees.nodes.value", put(0, 2.0), "trees are out of range"),
-    "feature scale": ("model.trees.scale", put(0, 0.0), "scale of its trees"),
+    "input mean": (f"{VIEW}.space.coordinates.mean", put(0, 3e38), "must score .* they score"),
+    "child": ("model.trees.learned.right", put(0, 0), "trees are out of range"),
+    "tree's feature": ("model.trees.learned.feature", put(0, 99), "trees are out of range"),
+    "trees' values": (
+        "model.trees.learned.value",
+        lambda v: put(slice(None), v[::-1].copy())(v),
+        "must score .* they score",
+    ),
+    "trees' centre": ("model.trees.centre", put(0, 99.0), "must score .* they score"),
+    "rules' steps": ("model.rules.learned.thresholds", put((0, 0), 1e9), "not in order"),
+    "rules' values": ("model.rules.learned.values", put(slice(None), 9.0), "must score"),
     "flag": ("kept_rows.rows.observed", put((0, 0), 2), "observed' must hold 0 or 1"),
     "flags": ("kept_rows.rows.impossible", put((2, 1), 255), "impossible' must hold 0 or 1"),
     "count": ("kept_rows.counted", put(5, 2), "counted' must hold 0 or 1"),

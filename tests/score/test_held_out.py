@@ -65,16 +65,17 @@ def test_of_many_normals_a_sample_stands_for_all(fitted, monkeypatch):
 def test_labelled_normals_stand_behind_thresholds_alone_if_they_are_enough(
     n_normal, n_behind, words
 ):
-    calibration = small(max_epochs=1).fit(points(), labels(n_normal)).model_.calibration
+    rows = points(seed=1)  # of which none is so odd that it is left out
+    calibration = small(max_epochs=1).fit(rows, labels(n_normal)).model_.calibration
     assert len(calibration.normal_scores) == n_behind
     assert words in calibration.guarantee
 
 
 def test_unlabelled_rows_that_are_far_too_odd_do_not_stand_behind_thresholds():
     rows = points(n_odd=0)
-    rows.iloc[:15] += np.random.default_rng(1).normal(size=(15, 2)) * 30
+    rows.iloc[:10] += np.random.default_rng(1).normal(size=(10, 2)) * 200
     unlabelled = small(max_epochs=2).fit(rows).model_.calibration
-    assert len(unlabelled.normal_scores) < 295
+    assert N - 10 <= len(unlabelled.normal_scores) <= N - 5
     n_left_out = N - len(unlabelled.normal_scores)
     assert f"{n_left_out} far odder rows are left out: if they are normal, " in unlabelled.guarantee
     trusted = small(max_epochs=2, unlabelled="normal").fit(rows).model_.calibration

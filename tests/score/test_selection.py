@@ -1,9 +1,11 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.score.selection import average, best, spaced
+from fewlier.score.selection import DENSITY, average, best, shares, spaced
 
 
 @pytest.mark.parametrize(
@@ -64,3 +66,20 @@ def test_members_that_nothing_tells_apart_are_spaced_and_weigh_the_same(lambdas,
     weights = spaced(lambdas)
     assert sorted(np.array(lambdas)[weights > 0]) == kept
     np.testing.assert_allclose(weights[weights > 0], 1 / len(kept))
+
+
+def test_what_is_learned_from_labels_counts_more_with_more_of_them():
+    found = [shares(n) for n in range(60)]
+    assert found[0] == found[1] == (pytest.approx(1 - DENSITY), 0, 0)
+    grown = [trees + rules for _, trees, rules in found]
+    assert grown[2] == pytest.approx(1 / 4)
+    assert all(trees == rules for _, trees, rules in found)
+    assert all(a < b < 1 / 2 for a, b in pairwise(grown[1:]))
+
+
+@given(n=st.integers(0, 10_000))
+def test_the_density_has_its_share_of_what_the_labels_leave(n):
+    neighbours, trees, rules = shares(n)
+    left = 1 - trees - rules
+    assert 1 - neighbours - trees - rules == pytest.approx(DENSITY * left)
+    assert min(neighbours, left) > 0

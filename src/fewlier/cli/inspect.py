@@ -53,14 +53,23 @@ def _facts(state: "State") -> tuple[dict[str, Any], str]:
         "kept_rows": _sizes(state.optional("kept_rows"), {"n_rows": "labels"}),
         "neighbours": _sizes(
             model.optional("neighbours"),
-            {"n_normals": "normals.points", "n_anomalies": "anomalies.points"},
+            {"n_normals": "views.0.normals.points", "n_anomalies": "views.0.anomalies.points"},
         ),
-        "n_tree_nodes": _sizes(model.optional("trees"), {"n": "nodes.feature"})["n"],
+        "shares": _shares(model),
         **schema.state().flat()[0],
         "parameters": state.part("parameters").record,
         "summary": summary.to_json(),
     }
     return facts, str(summary)
+
+
+def _shares(model: "State") -> dict[str, float]:
+    """Return the share of each part in the score."""
+    from fewlier.score.ensemble import Ensemble
+    from fewlier.score.model import PARTS
+
+    others = {name: part.number("share") for name in PARTS if (part := model.optional(name))}
+    return others | {Ensemble.name: 1 - sum(others.values())}
 
 
 def _sizes(part: "State | None", counted: dict[str, str]) -> dict[str, int]:
@@ -98,7 +107,7 @@ def _print(facts: dict[str, Any], summary: str) -> None:
         f"kept rows   {kept['n_rows']} for `fewlier update`, {kept['bytes'] / 1e6:.1f} MB\n"
         f"neighbours  {near['n_normals']} normal and {near['n_anomalies']} anomalous rows kept to "
         f"compare with, {near['bytes'] / 1e6:.1f} MB\n"
-        f"trees       {facts['n_tree_nodes']} nodes"
+        f"score       {', '.join(f'{n} {share:.0%}' for n, share in facts['shares'].items())}"
     )
     lines = [
         (shown(column["name"]), column["kind"], column["coding"], _values(column))

@@ -158,6 +158,19 @@ class Ensemble(Part):
         """
         return min(self.members, key=lambda member: float(member.centre.sum()))
 
+    def score(
+        self,
+        rows: Rows,
+        before: Mapping[str, Floats],  # noqa: ARG002 - of the interface
+        held_out: HeldOut | None = None,
+    ) -> Floats:
+        """Return the score less its baseline, shape (n,); held-out rows as in `contributions`."""
+        rows, total = rows.by_column, np.zeros(len(rows.targets))
+        for member, share in self._judges(held_out):
+            cost = total_cost(member.terms(rows), self.selection)
+            total += share * (cost - member.centre.sum())
+        return total
+
     def contributions(
         self,
         rows: Rows,
@@ -169,22 +182,22 @@ class Ensemble(Part):
         Held-out rows are scored by the members of their folds alone, whose weights are rescaled to
         sum to one.
         """
-        folds = self.folds if held_out is None or held_out.folds is None else held_out.folds
-        chosen = [
-            (member, weight)
-            for member, weight in zip(self.members, self.weights, strict=True)
-            if member.fold in folds
-        ]
-        total = sum(weight for _, weight in chosen)
         rows, (n_rows, n_columns) = rows.by_column, rows.targets.shape
         cost = rows.targets.new_zeros(n_columns + 1, n_rows, dtype=torch.float64).mT
         centre = np.zeros(n_columns + 1)
-        for member, weight in chosen:
-            share = weight / member.scale / total
+        for member, share in self._judges(held_out):
             cost.add_(split_cost(member.terms(rows), self.selection), alpha=share)
             centre += share * member.centre
         parts: Floats = cost.cpu().numpy() - centre
         return parts
+
+    def _judges(self, held_out: HeldOut | None) -> list[tuple[FittedMember, float]]:
+        """Return the members that may score rows, and what a unit of their cost counts."""
+        folds = self.folds if held_out is None or held_out.folds is None else held_out.folds
+        members = zip(self.members, self.weights, strict=True)
+        chosen = [(member, weight) for member, weight in members if member.fold in folds]
+        total = sum(weight for _, weight in chosen)
+        return [(member, weight / total / member.scale) for member, weight in chosen]
 
     def log_density(self, rows: Rows) -> Floats:
         """Return log sum_m weight_m p_m(x), each p_m the mean of its passes' densities."""

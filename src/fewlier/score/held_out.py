@@ -59,18 +59,6 @@ def held_out_scores(plan: Plan, scorer: Scorer) -> Floats:
     return _scores(plan, scorer, rows, _untrained(plan, scorer, rows))
 
 
-def held_out_density(plan: Plan, scorer: Scorer, rows: Ints) -> Floats:
-    """Return the density's contributions to rows, by folds as in their scores, shape (n, d + 1).
-
-    A row that every fold has trained on is scored by all.
-    """
-    found = np.empty((len(rows), plan.encoder.n_columns + 1))
-    for place, folds in _group_by_folds(scorer, _untrained(plan, scorer, rows)):
-        unseen = HeldOut(plan.ids[rows[place]], folds)
-        found[place] = scorer.contributions(plan.encoded.take(rows[place]), unseen)
-    return found
-
-
 def _untrained(plan: Plan, scorer: Scorer, rows: Ints) -> list[Bools]:
     """Mark the rows that each fold of the score did not train on."""
     trained = (np.concatenate([f.normals, f.anomalies]) for f in _folds(plan, scorer))

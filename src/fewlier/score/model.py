@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple, TypeVar, final
+from typing import Literal, NamedTuple, TypeVar, final
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from fewlier.density.rows import Rows
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.neighbours import Neighbours
 from fewlier.score.part import HeldOut, Part
-from fewlier.score.trees import Trees
+from fewlier.score.trees import Rules, Trees
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Table
 from fewlier.threads import in_threads, one_thread
@@ -31,7 +30,7 @@ MAX_INPUTS = 2**20
 # bit, does not depend on its neighbours (`networks.in_tiles`).
 PADDING = {"cpu": TILE, "cuda": CHUNK["cuda"]}
 
-PARTS: dict[str, type[Part]] = {part.name: part for part in (Neighbours, Trees)}
+PARTS: dict[str, type[Part]] = {part.name: part for part in (Neighbours, Trees, Rules)}
 """The parts of an average score besides the ensemble, in the order in which they are evaluated."""
 
 
@@ -98,8 +97,7 @@ class Scorer:
         """
 
         def score(rows: Rows, start: int, stop: int) -> Floats:
-            scores: Floats = self._contributions(rows, start, stop, held_out).sum(1)
-            return scores
+            return self._evaluate("score", rows, start, stop, held_out)
 
         found = self._in_chunks(score, encoded, chunk)
         return self.baseline + np.concatenate([np.empty(0), *found])  # a table may have no row
@@ -109,7 +107,11 @@ class Scorer:
 
         With the baseline, the contributions of a row sum to its score.
         """
-        found = self._in_chunks(partial(self._contributions, held_out=held_out), encoded)
+
+        def contributions(rows: Rows, start: int, stop: int) -> Floats:
+            return self._evaluate("contributions", rows, start, stop, held_out)
+
+        found = self._in_chunks(contributions, encoded)
         return np.concatenate([np.empty((0, self.encoder.n_columns + 1)), *found])
 
     @one_thread()
@@ -138,14 +140,22 @@ class Scorer:
 
         return np.concatenate([np.empty(0), *self._in_chunks(log_density, encoded)])
 
-    def _contributions(self, rows: Rows, start: int, stop: int, held_out: HeldOut | None) -> Floats:
-        """Return the contributions of the rows of a chunk: the one loop over the parts."""
+    def _evaluate(
+        self,
+        what: Literal["score", "contributions"],
+        rows: Rows,
+        start: int,
+        stop: int,
+        held_out: HeldOut | None,
+    ) -> Floats:
+        """Return the score or the contributions of a chunk of rows: the one loop over the parts."""
         if held_out is not None:
             ids = np.resize(held_out.ids[start:stop], len(rows.targets))
             held_out = held_out._replace(ids=ids)
         found: dict[str, Floats] = {}
         for part in (addend.part for addend in self.addends):
-            found[part.name] = part.contributions(rows, found, held_out)
+            evaluate = part.score if what == "score" else part.contributions
+            found[part.name] = evaluate(rows, found, held_out)
         total = sum(share * found[part.name] for share, part in self.addends)
         return np.asarray(total)[: stop - start]
 

@@ -1,14 +1,16 @@
 """Distances from rows to the nearest of a set of rows, column by column."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from fewlier.arrays import Ints
-from fewlier.density.networks import in_tiles
+from fewlier.density.networks import TILE
 
 LEAST = 1e-4
 """Added to a mean squared distance, in squared standard deviations, before its logarithm is taken.
@@ -16,9 +18,6 @@ LEAST = 1e-4
 In tables of a few integers, where most rows are copies of others, a row that differs from all of
 them by a little must not look as odd as one that is far away.
 """
-# A matrix product finds candidates, with rounding errors; among this many times the rows that
-# count, exact distances choose.
-_MARGIN = 2
 # Rounds until the typical distances of columns and of rows with gaps agree.
 _ITERATIONS = 50
 # Shrinkage of column weights: m labels are averaged with ten pseudo-labels of ratio 1. Ratios are
@@ -31,20 +30,34 @@ _PSEUDO_LABELS, _MOST_RATIO, _LEAST_TYPICAL = 10, 20.0, 1e-3
 class Landmarks:
     """Rows to measure distances to.
 
+    They are divided into groups, and what counts is the nearest of each group: as telling as the
+    nearest few of all of them, and found several times faster.
+
     Parameters
     ----------
     points : tensor (m, i)
-        Where they lie (see `Space.place`).
-    n_nearest : int
-        How many of the nearest count.
+        Where they lie (see `Space.place`), group after group; m is a multiple of the groups.
+    n_groups : int
+        How many groups they form.
     ids : array (m,) or None
         Which rows of the fit they are, so that neither a row nor its copies are its own neighbours;
         None in a model that was loaded.
     """
 
     points: Float[Tensor, "m i"]
-    n_nearest: int
+    n_groups: int
     ids: Ints | None = None
+
+    @classmethod
+    def from_points(cls, points: Float[Tensor, "n i"], n_groups: int, ids: Ints) -> "Landmarks":
+        """Divide n points into groups of one size, for which some are repeated if need be.
+
+        Groups are drawn at random: in a sorted table, rows that follow each other are alike.
+        """
+        n_groups = min(n_groups, len(points))
+        order = np.random.default_rng(0).permutation(len(points))
+        filled = np.resize(order, -(-len(points) // n_groups) * n_groups)
+        return cls(points[torch.from_numpy(filled).to(points.device)], n_groups, ids[filled])
 
     def distances(
         self,
@@ -58,26 +71,55 @@ class Landmarks:
         With `ids` of the n points, neither a point nor its copies are its neighbours; a
         point without any other neighbour takes the distances `alone`.
         """
-        squares = (self.points**2).sum(-1)
-        # Without |x|^2, which is the same for all landmarks.
-        rough = in_tiles(lambda p: torch.addmm(squares, p, self.points.T, alpha=-2), points)
-        if ids is not None and self.ids is not None:
-            is_self = torch.from_numpy(ids[:, None] == self.ids).to(rough.device)
-            rough = rough.masked_fill(is_self, torch.inf)
-        n_candidates = min(_MARGIN * self.n_nearest, len(self.points))
-        found = rough.topk(n_candidates, largest=False)
-        differences = self.points[found.indices].double() - points.double().unsqueeze(1)
-        squared = differences.square_()  # (n, candidates, i)
-        distance = squared.sum(-1).masked_fill(found.values.isinf(), torch.inf)
-        nearest = distance.topk(min(self.n_nearest, n_candidates), largest=False)
-        counts = nearest.values.isfinite()
-        index = nearest.indices.unsqueeze(-1).expand(-1, -1, squared.shape[-1])
-        chosen = (squared.gather(1, index) * counts.unsqueeze(-1)).sum(1)  # (n, i)
-        d = len(alone)
+        n, width = points.shape
+        nearest, counts = self._nearest(points, ids)
+        chosen = self.points.index_select(0, nearest.flatten()).view(n, -1, width)
+        squared = (chosen - points.unsqueeze(1)).square_()
+        if counts is None:
+            return self._by_column(squared.mean(1), owner, len(alone))
         n_counted = counts.sum(-1, keepdim=True)
-        parts = torch.zeros(len(points), d, dtype=torch.float64, device=points.device)
-        parts = parts.index_add_(1, owner, chosen) / n_counted.clamp_min(1) + LEAST / d
-        return torch.where(n_counted > 0, parts, alone)
+        mean = (squared * counts.unsqueeze(-1)).sum(1) / n_counted.clamp_min(1)
+        return torch.where(n_counted > 0, self._by_column(mean, owner, len(alone)), alone)
+
+    def _by_column(
+        self, squared: Float[Tensor, "n i"], owner: Int[Tensor, " i"], d: int
+    ) -> Float[Tensor, "n d"]:
+        """Add up the inputs of each column, and the least distance."""
+        if d == len(owner):
+            return squared.double() + LEAST / d
+        parts = torch.full((len(squared), d), LEAST / d, dtype=torch.float64, device=squared.device)
+        return parts.index_add_(1, owner, squared.double())
+
+    def _nearest(
+        self, points: Float[Tensor, "n i"], ids: Ints | None
+    ) -> tuple[Int[Tensor, "n g"], Bool[Tensor, "n g"] | None]:
+        """Return the nearest landmark of each group; with `ids`, also whether there is any."""
+        transposed, squares, first = self._prepared
+        found, counts = [], []
+        for start in range(0, len(points), TILE):
+            # Without |x|^2, which is the same for all landmarks.
+            rough = torch.addmm(squares, points[start : start + TILE], transposed, alpha=-2)
+            groups = rough.view(len(rough), self.n_groups, -1)
+            if ids is not None and self.ids is not None:
+                is_self = ids[start : start + TILE, None] == self.ids
+                rough.masked_fill_(torch.from_numpy(is_self).to(rough.device), torch.inf)
+                counts.append(groups.amin(-1).isfinite())
+            found.append(_argmin(groups))
+        return torch.cat(found) + first, torch.cat(counts) if counts else None
+
+    @cached_property
+    def _prepared(self) -> tuple[Float[Tensor, "i m"], Float[Tensor, " m"], Int[Tensor, " g"]]:
+        """Return the points as columns, their squares, and where each group begins."""
+        step = len(self.points) // self.n_groups
+        first = torch.arange(0, len(self.points), step, device=self.points.device)
+        return self.points.T.contiguous(), (self.points**2).sum(-1), first
+
+
+def _argmin(groups: Float[Tensor, "n g k"]) -> Int[Tensor, "n g"]:
+    """Return the place of the least of each group; numpy finds it several times faster."""
+    if groups.device.type != "cpu":
+        return groups.argmin(-1)
+    return torch.from_numpy(groups.numpy().argmin(-1))
 
 
 def typical_distances(

@@ -3,22 +3,21 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from itertools import chain
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from sklearn.tree import ExtraTreeClassifier
+from sklearn.tree._tree import Tree
 from torch import Tensor
 
-from fewlier.errors import FormatError
+from fewlier.arrays import Floats
+from fewlier.score.bagged import Bagged
 from fewlier.state import State, require
 
 MAX_NODES = 60_000
 """Nodes of all trees of a model."""
-# Within half of this from a threshold, in standard deviations of the feature, a row goes both ways
-# in part: a rounding error of the density, as on another machine, changes a score little too.
-_SOFT = 0.01
 # A tree of 256 rows, two in each leaf, has fewer levels.
 _MAX_DEPTH = 128
 _MAX_TREES = 1000  # in a file: a row sets out in every tree
@@ -30,9 +29,21 @@ _FIELDS = {
 }
 
 
+class _Order(NamedTuple):
+    """The t trees, the deepest first.
+
+    `roots` (t,) are their roots, `place` (t,) their places in the order of the nodes, and the first
+    `n_deeper[level]` of them have more levels than `level`.
+    """
+
+    roots: Int[Tensor, " t"]
+    place: Int[Tensor, " t"]
+    n_deeper: list[int]
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(Bagged):
     """The nodes of all trees in depth-first order: a node's left child is the next node.
 
     Parameters
@@ -44,7 +55,7 @@ class Nodes:
     right : tensor (m,)
         The right child; 0 for a leaf.
     value : tensor (m,)
-        Share of anomalies among the rows of a node, both labels weighing alike.
+        What a row that ends here scores; of a node that splits, what its rows do on average.
     """
 
     feature: Int[Tensor, " m"]
@@ -53,17 +64,17 @@ class Nodes:
     value: Float[Tensor, " m"]
 
     @classmethod
-    def from_sklearn(cls, trees: Sequence[ExtraTreeClassifier], device: torch.device) -> "Nodes":
-        """Put scikit-learn's trees together, whose nodes are in this order."""
+    def from_sklearn(cls, trees: Sequence[tuple[Tree, Floats]], device: torch.device) -> "Nodes":
+        """Put trees of scikit-learn together, whose nodes are in this order, with their values."""
         found, start = [], 0
-        for tree in (fitted.tree_ for fitted in trees):
+        for tree, value in trees:
             is_leaf = tree.children_left < 0
             found.append(
                 (
                     np.where(is_leaf, -1, tree.feature).astype(np.int32),
                     np.where(is_leaf, 0.0, tree.threshold).astype(np.float32),
                     np.where(is_leaf, 0, tree.children_right + start).astype(np.int32),
-                    tree.value[:, 0, 1] / tree.value[:, 0].sum(-1),
+                    value,
                 )
             )
             start += tree.node_count
@@ -74,73 +85,81 @@ class Nodes:
         """Count the nodes."""
         return len(self.feature)
 
-    @cached_property
-    def parent(self) -> Int[Tensor, " m"]:
-        """The parent of each node; of a root the root itself."""
-        parent = torch.arange(len(self), device=self.feature.device)
-        splits = (self.feature >= 0).nonzero().squeeze(-1)
-        parent[splits + 1] = splits
-        parent[self.right[splits]] = splits
-        return parent
+    @property
+    def n_trees(self) -> int:
+        """Count the trees, one of each bag."""
+        return len(self._order.roots)
 
-    @cached_property
-    def roots(self) -> Int[Tensor, " t"]:
-        """The nodes without a parent, one for each tree."""
-        is_root = self.parent == torch.arange(len(self), device=self.parent.device)
-        return is_root.nonzero().squeeze(-1).int()
+    def scores(
+        self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"] | None = None
+    ) -> Float[Tensor, " n"]:
+        """Return what rows score in all trees together, counted from the roots."""
+        roots = self._order.roots[:, None].expand(-1, len(x))
+        *_, (_, _, ends) = chain([(None, None, roots)], self._steps(x))
+        change = self.value[ends] - self.value[roots]
+        if weights is not None:
+            change *= weights.T[self._order.place]
+        return change.sum(0)
 
-    @cached_property
-    def gain(self) -> Float[Tensor, " m"]:
-        """What the mean value over trees changes by when a row comes to each node."""
-        return (self.value - self.value[self.parent]) / len(self.roots)
+    def gains(
+        self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"] | None = None
+    ) -> Float[Tensor, "n f"]:
+        """Split the scores of rows over the features by which they came from node to node."""
+        total = torch.zeros(x.shape[1], len(x), dtype=torch.float64, device=x.device)
+        for feature, start, end in self._steps(x):
+            change = self.value[end[: len(start)]] - self.value[start]
+            if weights is not None:
+                change *= weights.T[self._order.place[: len(start)]]
+            total.scatter_add_(0, feature, change)
+        return total.T
 
-    @cached_property
-    def reached_by(self) -> Int[Tensor, " m"]:
-        """The feature that the parent of each node splits by; a root gains nothing by any."""
-        return self.feature[self.parent]
+    def _steps(
+        self, x: Float[Tensor, "n f"]
+    ) -> Iterator[tuple[Int[Tensor, "k n"], Int[Tensor, "k n"], Int[Tensor, "t n"]]]:
+        """Let all rows take a step at a time in the trees that go on, which come first.
 
-    def arrivals(
-        self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"]
-    ) -> Iterator[tuple[Int[Tensor, " k"], Int[Tensor, " k"], Float[Tensor, " k"]]]:
-        """Yield k arrivals at a time: which rows, at which nodes, and how much of each row.
-
-        Does for every row and tree what this recursion does, from the root and the row's weight::
-
-            def visit(node, amount):
-                arrive(node, amount)
-                if node splits:
-                    visit(child on the row's side, amount * share)
-                    visit(other child, amount * (1 - share))
-
-        Unless the row is close to the threshold, the share is 1 and the other child is left out.
-        All rows take a step at a time; second visits wait until all first ones are at a leaf.
+        Yield the features by which they go on in k trees, where from, and where to in all trees. A
+        row at a leaf stays there.
         """
-        n, width = x.shape
-        values = x.flatten()
-        rows = torch.arange(n, device=x.device, dtype=torch.int32)
-        waiting = [
-            (rows.repeat_interleave(len(self.roots)), self.roots.repeat(n), weights.flatten())
-        ]
-        while waiting:
-            rows, nodes, amounts = (torch.cat(part) for part in zip(*waiting, strict=True))
-            waiting = []
-            while len(rows):
-                yield rows, nodes, amounts
-                feature = self.feature.index_select(0, nodes)
-                going_on = (feature >= 0).nonzero().squeeze(-1)
-                rows, nodes, amounts, feature = (
-                    part.index_select(0, going_on) for part in (rows, nodes, amounts, feature)
-                )
-                above = values.index_select(0, rows * width + feature)
-                above -= self.threshold.index_select(0, nodes)
-                left, right = nodes + 1, self.right.index_select(0, nodes)
-                nodes = torch.where(above > 0, right, left)
-                near = (above.abs() < _SOFT / 2).nonzero().squeeze(-1)
-                if len(near):
-                    amount, share = amounts[near], above[near].abs() / _SOFT + 0.5
-                    other = torch.where(above[near] > 0, left[near], right[near])
-                    waiting.append((rows[near], other, amount * (1 - share)))
-                    amounts[near] = amount * share
+        columns = x.T.contiguous()
+        here = self._order.roots[:, None].repeat(1, len(x))
+        for k in self._order.n_deeper:
+            start = here[:k].flatten().clone()  # not a view of what is written below
+            feature = self._feature.index_select(0, start).view(k, -1)
+            is_above = columns.gather(0, feature).flatten() > self.threshold.index_select(0, start)
+            here[:k] = self._child.index_select(0, 2 * start + is_above).view(k, -1)
+            yield feature, start.view(k, -1), here
+
+    @cached_property
+    def _feature(self) -> Int[Tensor, " m"]:
+        """What a node splits by; any feature for a leaf, whose children are itself."""
+        return self.feature.clamp_min(0).long()
+
+    @cached_property
+    def _child(self) -> Int[Tensor, " _"]:
+        """The left and the right child of each node; a leaf's are the leaf itself."""
+        here = torch.arange(len(self), device=self.feature.device)
+        children = torch.stack([here + 1, self.right.long()], 1)
+        return torch.where((self.feature < 0)[:, None], here[:, None], children).flatten()
+
+    @cached_property
+    def _order(self) -> _Order:
+        """Find the roots, and how deep their trees are."""
+        splits = (self.feature >= 0).nonzero().squeeze(-1)
+        is_root = torch.ones(len(self), dtype=torch.bool, device=splits.device)
+        is_root[splits + 1] = False
+        is_root[self.right[splits]] = False
+        roots, tree = is_root.nonzero().squeeze(-1), is_root.cumsum(0) - 1
+        depth = torch.zeros_like(roots)
+        here = splits[is_root[splits]]
+        while len(here):
+            depth[tree[here]] += 1
+            require(bool((depth <= _MAX_DEPTH).all()), f"its trees have over {_MAX_DEPTH} levels.")
+            here = torch.cat([here + 1, self.right[here].long()])
+            here = here[self.feature[here] >= 0]
+        place = depth.argsort(descending=True, stable=True)
+        n_deeper = [int((depth > level).sum()) for level in range(int(depth.max()))]
+        return _Order(roots[place], place, n_deeper)
 
     def state(self) -> State:
         """Return what a model file holds of them."""
@@ -163,16 +182,9 @@ class Nodes:
         right = self.right[splits]
         is_after = bool((right > splits + 1).all() and (right < len(self)).all())
         is_known = bool((self.feature >= -1).all() and (self.feature < n_features).all())
-        is_share = bool((self.value >= 0).all() and (self.value <= 1).all())
         # The last node can have no child after it.
         is_end = bool(self.feature[-1] < 0)
-        require(is_after and is_known and is_share and is_end, "its trees are out of range.")
+        require(is_after and is_known and is_end, "its trees are out of range.")
         children = torch.cat([splits + 1, right])
         require(len(children.unique()) == len(children), "a node of its trees has two parents.")
-        require(len(self.roots) <= _MAX_TREES, f"it has more than {_MAX_TREES} trees.")
-        here = self.roots
-        for _ in range(_MAX_DEPTH):
-            here = here[self.feature[here] >= 0]
-            here = torch.cat([here + 1, self.right[here]])
-        if len(here):
-            raise FormatError(f"its trees are deeper than {_MAX_DEPTH} levels.")
+        require(self.n_trees <= _MAX_TREES, f"it has more than {_MAX_TREES} trees.")

@@ -64,6 +64,16 @@ class Part(ABC):
             Given for rows of the fit: nothing that has seen a row, or a copy of it, judges it.
         """
 
+    def score(
+        self, rows: Rows, before: Mapping[str, Floats], held_out: HeldOut | None = None
+    ) -> Floats:
+        """Return the part's score less its baseline, shape (n,): the sum of its contributions.
+
+        As `contributions`, but `before` has the scores (n,) of the parts evaluated before.
+        """
+        scores: Floats = self.contributions(rows, before, held_out).sum(1)
+        return scores
+
     @abstractmethod
     def state(self) -> State:
         """Return what a model file holds of it."""

@@ -11,11 +11,10 @@ UNLABELLED_KINDS = 2
 # With fewer than three validation anomalies in a fold their criterion is luck: then three members,
 # from the smallest lambda to the largest, weigh alike.
 ENOUGH_TO_RANK, N_UNRANKED = 3, 3
-# Before they are scaled to sum to one, the density has share 1. Neighbours have 1, and up to 9 more
-# the better the distance from normal rows finds the labelled anomalies.
-NEIGHBOURS, NOVEL_NEIGHBOURS = 1.0, 9.0
-# Trees have up to 2 as labels become more: half of that with six labels, nothing with two.
-TREES, TOO_FEW_FOR_TREES = 2.0, 2
+# Of what the labels leave, the density has this share; neighbours have the rest.
+DENSITY = 0.15
+# Trees and rules together have n / (2 n + 4) with n labels: a quarter with two, up to a half.
+FEWEST_FOR_TREES, AS_MANY_AS_LABELS = 2, 2
 
 
 def best(
@@ -68,13 +67,12 @@ def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, .
     return ((number + number // n_passes) % n_passes,)
 
 
-def shares(n_anomalies: int, novelty: float) -> tuple[float, float]:
-    """Return the shares of neighbours and of trees in an average score; the rest is the density's.
+def shares(n_anomalies: int) -> tuple[float, float, float]:
+    """Return the shares of neighbours, trees and rules in an average score.
 
-    `novelty`, from 0 to 1, is how well the distance from normal rows finds labelled anomalies.
+    The rest is the density's. With fewer than two labelled anomalies nothing is grown on them.
     """
-    near = NEIGHBOURS + NOVEL_NEIGHBOURS * novelty
-    more = max(0, n_anomalies - TOO_FEW_FOR_TREES)
-    trees = TREES * more / (more + 2 * TOO_FEW_FOR_TREES)
-    total = 1 + near + trees
-    return near / total, trees / total
+    grown = 0.0
+    if n_anomalies >= FEWEST_FOR_TREES:
+        grown = n_anomalies / (n_anomalies + AS_MANY_AS_LABELS) / 2
+    return (1 - DENSITY) * (1 - grown), grown / 2, grown / 2

@@ -9,14 +9,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from fewlier.density.rows import Rows
+from fewlier.score.coordinates import COORDINATES, Coordinates
 from fewlier.state import State, require
 from fewlier.table import Encoder
 from fewlier.table.columns import Column, Kind
 
-LIMIT = 8.0
-"""Standard deviations from the mean beyond which an input lies no further away."""
-# An input that varies less is constant, and its differences count as they are.
-_CONSTANT = 1e-9
 # Numbers beyond are read as this, so that what is computed from them stays finite in float32.
 _MOST = 1e30
 
@@ -100,12 +97,12 @@ class NumericColumns:
 @final
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Where rows lie: each input in standard deviations of normal rows, times its column's weight.
+    """Where rows lie: each input on its scale, times the root of its column's weight.
 
     Parameters
     ----------
-    mean, scale : tensor (i,)
-        Of the inputs on normal rows.
+    coordinates : Coordinates
+        The scales of the inputs.
     weight : tensor (d,)
         What a squared difference in each column counts, 1 on average.
     owner : tensor (i,)
@@ -116,26 +113,21 @@ class Space:
         The columns whose numbers networks do not read as they are.
     """
 
-    mean: Float[Tensor, " i"]
-    scale: Float[Tensor, " i"]
+    coordinates: Coordinates
     weight: Float[Tensor, " d"]
     owner: Int[Tensor, " i"]
     missable: Bool[Tensor, " d"]
     numbers: NumericColumns
 
     @classmethod
-    def fit(cls, encoder: Encoder, normals: Rows) -> "Space":
-        """Take means and deviations from normal rows; columns weigh alike."""
+    def fit(cls, encoder: Encoder, normals: Rows, scales: type[Coordinates]) -> "Space":
+        """Take the scales from normal rows; columns weigh alike."""
         device = normals.inputs.device
         numbers = NumericColumns.from_encoder(encoder, device)
         inputs = numbers.points(normals.inside).double().cpu().numpy()
-        scale = inputs.std(0)
-        scale[scale <= _CONSTANT] = 1.0
-        mean, scale = (
-            torch.from_numpy(part).to(device, torch.float32) for part in (inputs.mean(0), scale)
-        )
         weight = torch.ones(encoder.n_columns, device=device)
-        return cls(mean, scale, weight, *_of_columns(encoder, device), numbers)
+        coordinates = scales.fit(inputs).to(device)
+        return cls(coordinates, weight, *_of_columns(encoder, device), numbers)
 
     def with_weight(self, weight: Float[Tensor, " d"]) -> "Space":
         """Return the space with other weights of the columns."""
@@ -143,8 +135,8 @@ class Space:
 
     @property
     def limit(self) -> Float[Tensor, " i"]:
-        """How far from the mean a row lies at most in each input."""
-        return LIMIT * self._stretch
+        """How far from 0 a row lies at most in each input."""
+        return self.coordinates.limit * self._stretch
 
     @property
     def n_axes(self) -> Float[Tensor, " d"]:
@@ -163,11 +155,10 @@ class Space:
 
     def place(self, rows: Rows) -> Float[Tensor, "n i"]:
         """Return where rows lie."""
-        inputs = self.numbers.points(rows)
-        return ((inputs - self.mean) / self.scale).clamp(-LIMIT, LIMIT) * self._stretch
+        return self.coordinates.place(self.numbers.points(rows)) * self._stretch
 
     def place_known(self, rows: Rows) -> Float[Tensor, "n i"]:
-        """Return where rows lie, the cells that lie nowhere at the mean: to find neighbours."""
+        """Return where rows lie, the cells that lie nowhere at 0: to find neighbours."""
         lies = rows.has_value | self.is_impossible_number(rows)
         return self.place(rows) * lies[:, self.owner]
 
@@ -177,20 +168,21 @@ class Space:
 
     def state(self) -> State:
         """Return what a model file holds of it."""
-        names = ("mean", "scale", "weight")
-        return State({}, {name: getattr(self, name).cpu().numpy() for name in names})
+        weight = self.weight.cpu().numpy()
+        return State({"coordinates": self.coordinates.state()}, {"weight": weight})
 
     @classmethod
     def from_state(cls, state: State, encoder: Encoder, device: torch.device) -> "Space":
         """Inverse of `state`, checked."""
-        sizes = {"mean": encoder.n_inputs, "scale": encoder.n_inputs, "weight": encoder.n_columns}
-        arrays = (state.array(name, np.float32, (n,)) for name, n in sizes.items())
-        mean, scale, weight = (torch.from_numpy(array).to(device) for array in arrays)
-        require(bool((scale > 0).all()), "a scale of its neighbours is not positive.")
+        part = state.part("coordinates")
+        scales = COORDINATES[part.text("name", tuple(COORDINATES))]
+        coordinates = scales.from_state(part, encoder.n_inputs).to(device)
+        weight = torch.from_numpy(state.array("weight", np.float32, (encoder.n_columns,)))
+        weight = weight.to(device)
         is_weight = bool((weight > 0).all() and (weight <= len(weight)).all())  # 1 on average
         require(is_weight, "a column weight of its neighbours is out of range.")
         numbers = NumericColumns.from_encoder(encoder, device)
-        return cls(mean, scale, weight, *_of_columns(encoder, device), numbers)
+        return cls(coordinates, weight, *_of_columns(encoder, device), numbers)
 
 
 def _of_columns(encoder: Encoder, device: torch.device) -> tuple[Tensor, Tensor]:
