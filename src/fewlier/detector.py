@@ -129,7 +129,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         max_epochs: int = 20,
         patience: int | None = 10,
         batch_size: int = 64,
-        learning_rate: float = 1e-2,
+        learning_rate: float = 5e-3,
         false_alarm_rate: float = 0.01,
         keep_rows: bool = True,
         device: Literal["auto", "cpu", "cuda"] = "auto",
