@@ -31,6 +31,7 @@ def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
     kept = loaded._kept_rows
     assert facts["kept_rows"] == {"n_rows": 200, "bytes": kept.n_bytes}
     assert kept.n_bytes > 0
+    assert facts["shares"] == {part.name: s for s, part in loaded.model_.scorer.addends}
     assert {
         "format_version",
         "density",
@@ -53,7 +54,7 @@ def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
         "probability from 10 labelled anomalies that were held out, even odds at the threshold; ",
         "kept rows 200 for `fewlier update`, 0.0 MB",
         "neighbours 190 normal and 10 anomalous rows kept to compare with, 0.0 MB",
-        "trees ",
+        "score neighbours 50%, trees 21%, rules 21%, density 9%",
         "city category category Bern, Oslo, Rome",
     ):
         assert words in shown
