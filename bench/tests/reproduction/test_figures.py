@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from made_up_results import lambda_results, paper_results, time_results
 
-from fewlier_bench.reproduction.figures import draw_growth, draw_lambdas, draw_times, save
+from fewlier_bench.pages.drawing import save
+from fewlier_bench.reproduction.figures import draw_growth, draw_lambdas, draw_times
 from fewlier_bench.reproduction.illustrations import (
     draw_sigmoid,
     make_example,

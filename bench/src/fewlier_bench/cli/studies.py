@@ -10,6 +10,7 @@ STUDIES = {
     "start": "Time the help, the import and the scores of ten rows, from nothing.",
     "large-files": "Measure the memory and speed of scoring as a file grows.",
     "dev-tables": "Compare densities, selections and numbers of labels on a folder of tables.",
+    "parts": "Leave each part of the score out, and see what that costs.",
     "unlabelled-pools": "Hide anomalies among unlabelled rows, and compare ways to treat them.",
     "label-rounds": "Label the oddest rows round by round, and compare update with a new fit.",
     "planted-reasons": "Tamper with a column, and count how often it is among the reasons.",

@@ -10,13 +10,15 @@ from fewlier_bench.comparison.adgym_published import published_methods, publishe
 from fewlier_bench.comparison.comparison_tables import (
     arrange,
     averaged,
+    bold_best,
     column_of,
     detail,
+    numbers_of,
     summarise,
 )
 from fewlier_bench.comparison.peer_jobs import OURS
 from fewlier_bench.data.adgym import ADGYM, LABELS
-from fewlier_bench.pages.printed import PrintedColumn, PrintedTable, Value
+from fewlier_bench.pages.printed import PrintedTable
 from fewlier_bench.pages.statistics import Grid, make_grid, signed_rank_p_value
 from fewlier_bench.runs.results import Result, latest
 
@@ -85,7 +87,7 @@ def short_table(
     shown = (*(method for method in complete if method in DETECTORS), *best[:N_BEST])
     title = "Mean test AUC and average precision (AP) by number of labelled anomalies"
     note = f"Averages are over {_n_tables(results)} tables; *: over those that are not in dev."
-    printed = (_bold_best(name, [found[m] for m in shown]) for name, found in columns.items())
+    printed = (bold_best(name, [found[m] for m in shown]) for name, found in columns.items())
     return PrintedTable(SHORT, title, "", shown, tuple(printed), (note,))
 
 
@@ -130,16 +132,8 @@ def _n_tables(results: Sequence[Result]) -> str:
 
 def _numbers(table: PrintedTable | None, heading: str) -> dict[str, float]:
     """Return the numbers of a column by row, without gaps."""
-    if table is None:
-        return {}
-    (column,) = (column for column in table.columns if column.heading == heading)
-    pairs = zip(table.rows, column.values, strict=True)
-    return {name: value.ours for name, value in pairs if value.ours is not None}
-
-
-def _bold_best(heading: str, numbers: Sequence[float]) -> PrintedColumn:
-    values = tuple(Value(number, is_bold=number == max(numbers)) for number in numbers)
-    return PrintedColumn(heading, values, has_difference=False)
+    found = {} if table is None else numbers_of(table, heading)
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def _methods() -> tuple[str, ...]:

@@ -4,17 +4,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fewlier.errors import UserError
-from fewlier_bench.comparison import adgym_tables, comparison_tables
+from fewlier_bench.comparison import adgym_tables, comparison_tables, parts_tables
 from fewlier_bench.comparison.adgym_jobs import EXPERIMENT as ADGYM
 from fewlier_bench.comparison.adgym_published import describe_check
-from fewlier_bench.data.few_labels import N_DRAWS
+from fewlier_bench.data.few_labels import CLEAN, N_DRAWS
 from fewlier_bench.pages.blocks import EMPTY, fill, read_page, write_text
 from fewlier_bench.pages.footnotes import describe_run
 from fewlier_bench.pages.printed import PrintedTable
 from fewlier_bench.pages.rendering import to_csv, to_list, to_markdown
 from fewlier_bench.runs.results import Result, Store
 
-_RUN, _CHECK = "run", "check"
+_RUN, _CHECK, _SECONDS = "run", "check", "seconds"
+_PARTS = "parts.csv"  # beside the folder of results
+_FIGURES = Path("figures") / "comparison"  # next to the page
+_CAPTION = "Mean test AUC of each method against the seconds of a fit and its scores"
 _EXAMPLE = "docs/ACCURACY.md"
 
 
@@ -22,9 +25,12 @@ def write_comparison_page(results: Path, page: Path) -> None:
     """Write the tables of results, which have a folder per collection, into a page.
 
     A generated part is called COLLECTION/TABLE, such as ``dev/clean_k3``, with the mean AUC of
-    each table of data in ``dev/clean_k3_tables``, and what was run in ``dev/run``. ADGym's are
-    ``adgym/labels_5`` and alike, and ``adgym/check`` says what naive Bayes shows. Tables of the
-    collections that the page shows are written to COLLECTION/tables too.
+    each table of data in ``dev/clean_k3_tables``, and what was run in ``dev/run``. ``dev/short``
+    has the best methods for some k, ``dev/short_odd`` and ``dev/short_even`` on every other table
+    by name, and ``dev/seconds`` is a figure of accuracy against time, kept beside the page. ADGym's
+    are ``adgym/labels_5`` and alike, and ``adgym/check`` says what naive Bayes shows. ``parts/dev``
+    and ``parts/dev_labels`` come from parts.csv beside the results. Tables of the collections that
+    the page shows are written to COLLECTION/tables too.
     """
     known = (*N_DRAWS, ADGYM)
     folders = sorted({path.parent for name in known for path in results.glob(f"*/{name}.csv")})
@@ -34,14 +40,21 @@ def write_comparison_page(results: Path, page: Path) -> None:
             f"{', '.join(f'{name}.csv' for name in known)}; got {results}. "
             "Run: fewlier-bench compare"
         )
+    lines = parts_tables.read_lines(results.parent / _PARTS)
+    collections = dict.fromkeys([f.name for f in folders] + [line["collection"] for line in lines])
+    of_parts = [f"parts/{name}" for name in parts_tables.table_names(list(collections))]
     names = [f"{folder.name}/{part}" for folder in folders for part in _parts(folder)]
-    text = read_page(page, names, _EXAMPLE)
-    blocks: dict[str, str] = {}
+    text = read_page(page, [*names, *of_parts], _EXAMPLE)
+    blocks = dict.fromkeys(of_parts, EMPTY)
+    for table in parts_tables.part_tables(lines):
+        blocks[f"parts/{table.name}"] = to_markdown(table)
     for folder in (folder for folder in folders if f": {folder.name}/" in text):
         found = {experiment: Store(folder).read(experiment) for experiment in _experiments(folder)}
         parts = dict.fromkeys(_parts(folder), EMPTY) | {_RUN: describe_run(found)}
         if ADGYM in found:
             parts[_CHECK] = to_list([describe_check(found[ADGYM])])
+        if f": {folder.name}/{_SECONDS} " in text:
+            parts[_SECONDS] = _draw(found[CLEAN], page, folder.name)
         for experiment, rows in found.items():
             for table in _tables(experiment, rows):
                 parts[table.name] = to_markdown(table)
@@ -59,12 +72,30 @@ def _parts(folder: Path) -> list[str]:
     if _experiments(folder) == (ADGYM,):
         return [_RUN, _CHECK, *adgym_tables.table_names()]
     names = [f"{experiment}_k{k}" for experiment, draws in N_DRAWS.items() for k in draws]
-    return [_RUN, *names, *(f"{name}_tables" for name in names)]
+    short = [f"{comparison_tables.SHORT}{half}" for half in comparison_tables.HALVES]
+    return [_RUN, *names, *(f"{name}_tables" for name in names), *short, _SECONDS]
+
+
+def _draw(rows: Sequence[Result], page: Path, collection: str) -> str:
+    """Draw accuracy against time beside the page; return what the page shows."""
+    from fewlier_bench.comparison.comparison_figure import (
+        describe_seconds,
+        draw_accuracy_by_seconds,
+    )
+    from fewlier_bench.pages.drawing import save
+
+    if not any(row.k == 3 and row.auc is not None for row in rows):
+        return EMPTY
+    save(draw_accuracy_by_seconds(rows), page.parent / _FIGURES, f"{collection}_seconds")
+    image = f"![{_CAPTION}]({_FIGURES.as_posix()}/{collection}_seconds.svg)"
+    return f"{image}\n\n{describe_seconds(rows)}"
 
 
 def _tables(experiment: str, rows: Sequence[Result]) -> Iterator[PrintedTable]:
     if experiment == ADGYM:
         yield from adgym_tables.all_tables(rows)
         return
+    if experiment == CLEAN:
+        yield from comparison_tables.short_tables(rows)
     yield from comparison_tables.summary_tables(rows, experiment)
     yield from comparison_tables.detail_tables(rows, experiment)

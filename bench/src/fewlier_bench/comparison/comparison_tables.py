@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fewlier_bench.comparison.peer_jobs import METHODS, OURS
+from fewlier_bench.comparison.peer_jobs import DETECTORS, METHODS, OURS
 from fewlier_bench.data.few_labels import CLEAN, CONTAMINATED, HIDDEN, N_DRAWS, UNSEEN
 from fewlier_bench.pages.footnotes import gap_notes
 from fewlier_bench.pages.printed import AVERAGE, PrintedColumn, PrintedTable, Value, known
@@ -16,6 +16,70 @@ _WHERE = {
     CONTAMINATED: f"unlabelled rows of which {HIDDEN:.0%} are hidden anomalies",
     UNSEEN: "tested on kinds of anomalies of which none is labelled",
 }
+SHORT = "short"
+SHORT_KS = (0, 3, 10, 25)
+N_BEST = 5  # peers in a short table
+HALVES = ("", "_odd", "_even")
+"""Endings of the names of tables: over all tables of data, over every other one by name."""
+
+
+def half_of(names: Sequence[str], half: str) -> Sequence[str]:
+    """Return the names in odd or even places, counted from 1, or all."""
+    return names if not half else names[0 if half == "_odd" else 1 :: 2]
+
+
+def short_tables(results: Sequence[Result]) -> Iterator[PrintedTable]:
+    """Yield what fewlier and the best peers reach for some k, over all tables and over halves."""
+    rows = [row for row in latest(results) if row.k in SHORT_KS]
+    names = sorted({row.dataset for row in rows})
+    for half in HALVES:
+        kept = half_of(names, half)
+        some = [row for row in rows if row.dataset in kept]
+        if any(row.method == OURS and row.auc is not None for row in some):
+            yield _short(some, f"{SHORT}{half}")
+
+
+def _short(rows: Sequence[Result], name: str) -> PrintedTable:
+    """Gather averages; peers are ordered by their mean over all k but 0, gaps last."""
+    found: dict[tuple[str, int], dict[str, float | None]] = {}
+    for k in SHORT_KS:
+        table = summarise([row for row in rows if row.k == k], METHODS, name, "")
+        for heading in ("AUC", "AP"):
+            found[heading, k] = numbers_of(table, heading)
+    labelled = [found["AUC", k] for k in SHORT_KS if k and found["AUC", k]]
+
+    def reached(method: str) -> float:
+        return sum(numbers.get(method) or 0.0 for numbers in labelled)
+
+    peers = sorted((m for m in METHODS if m not in DETECTORS), key=lambda m: -reached(m))
+    with_none = found["AUC", 0]
+    alone = max(with_none, key=lambda m: (m not in DETECTORS) * (with_none[m] or 0), default=OURS)
+    shown = tuple(dict.fromkeys((OURS, *peers[:N_BEST], alone)))
+    columns = tuple(
+        bold_best(f"{heading} k = {k}", [numbers.get(method) for method in shown])
+        for (heading, k), numbers in found.items()
+        if numbers
+    )
+    title = "Mean test AUC and average precision (AP) with 2k labelled anomalies"
+    counts = ", ".join(f"{_n_averaged(rows, k)} (k = {k})" for k in SHORT_KS if found["AUC", k])
+    return PrintedTable(name, title, "", shown, columns, (f"Averages are over tables: {counts}.",))
+
+
+def _n_averaged(rows: Sequence[Result], k: int) -> int:
+    return len(averaged(arrange([row for row in rows if row.k == k], METHODS)).datasets)
+
+
+def numbers_of(table: PrintedTable, heading: str) -> dict[str, float | None]:
+    """Return the numbers of a column by row."""
+    (column,) = (column for column in table.columns if column.heading == heading)
+    return dict(zip(table.rows, (value.ours for value in column.values), strict=True))
+
+
+def bold_best(heading: str, numbers: Sequence[float | None]) -> PrintedColumn:
+    """Return a column of numbers with the highest in bold."""
+    best = max((number for number in numbers if number is not None), default=None)
+    values = tuple(Value(number, is_bold=number == best is not None) for number in numbers)
+    return PrintedColumn(heading, values, has_difference=False)
 
 
 def summary_tables(results: Sequence[Result], experiment: str) -> Iterator[PrintedTable]:

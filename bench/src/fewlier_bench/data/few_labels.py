@@ -79,11 +79,11 @@ def make_few_label_split(
     return draw_clean(y, 2 * k, split)
 
 
-def cut(X: Floats, y: Labels) -> tuple[Floats, Labels]:
-    """Return a table, or `MAX_ROWS` random rows of it if it has more."""
-    if len(X) <= MAX_ROWS:
+def cut(X: Floats, y: Labels, most: int = MAX_ROWS) -> tuple[Floats, Labels]:
+    """Return a table, or so many random rows of it if it has more."""
+    if len(X) <= most:
         return X, y
-    rows = np.random.default_rng(0).permutation(len(X))[:MAX_ROWS]
+    rows = np.random.default_rng(0).permutation(len(X))[:most]
     return X[rows], y[rows]
 
 

@@ -94,7 +94,7 @@ def _markdown_cell(column: PrintedColumn, value: Value) -> str:
 def _texts(column: PrintedColumn, value: Value) -> tuple[str, str, str]:
     """Return the value, the reference and the difference, as they are shown."""
     ours, reference = (
-        "" if number is None else f"{number:.{column.digits}f}"
+        "" if number is None else f"{number:z.{column.digits}f}"
         for number in (value.ours, value.reference)
     )
     difference = value.difference if column.has_difference else None

@@ -136,7 +136,7 @@ def make_grid(
     results: Iterable[Result],
     datasets: Sequence[str],
     methods: Sequence[str],
-    measure: Literal["auc", "average_precision"] = "auc",
+    measure: Literal["auc", "average_precision", "seconds"] = "auc",
 ) -> Grid:
     """Arrange a measure of results, all of one k; of a repeated cell the last row counts."""
     rows = [row for row in latest(results) if row.dataset in datasets and row.method in methods]

@@ -12,8 +12,8 @@ from scipy.stats import norm
 from sklearn.svm import SVC
 
 from fewlier import AnomalyDetector, Made
+from fewlier_bench.pages.drawing import ACCENT, GREY, OURS, PAPER, WIDTH, styled
 from fewlier_bench.pages.statistics import Floats
-from fewlier_bench.reproduction.figures import ACCENT, GREY, OURS, PAPER, WIDTH, styled
 
 Score = Callable[[Floats], Floats]
 

@@ -76,7 +76,7 @@ def write_page(results: Path, page: Path) -> None:
             f"Results must be a folder with {store.path(PAPER).name}, else the page would lose its "
             f"numbers; got {results}. Name the folder of a run, or run: fewlier-bench reproduce"
         )
-    from fewlier_bench.reproduction.figures import save
+    from fewlier_bench.pages.drawing import save
 
     found = {experiment: store.read(experiment) for experiment in EXPERIMENTS}
     tables, figures = list(make_tables(found)), make_figures(found)

@@ -75,12 +75,12 @@ class SplitStack:
 
     def fit(self, splits: Sequence[GivenRows]) -> list[Fit]:
         """Fit a model on each split, with the history of its members."""
-        plans = [self._plan(split) for split in splits]
+        plans = [self.plan(split) for split in splits]
         return [fit for group in _same_layout(plans) for fit in fit_plans(group, self.recipe)]
 
     def fit_each_lambda(self, splits: Sequence[GivenRows]) -> list[FitOfEachLambda]:
         """Fit a model of each lambda on each split; a lambda that diverged has none."""
-        return fit_each_lambda([self._plan(split) for split in splits], self.recipe)
+        return fit_each_lambda([self.plan(split) for split in splits], self.recipe)
 
     def score(self, model: FittedModel, rows: Rows) -> npt.NDArray[np.float64]:
         """Return the anomaly scores of some rows of the table."""
@@ -91,7 +91,8 @@ class SplitStack:
         if self.gpu:
             torch.cuda.empty_cache()
 
-    def _plan(self, split: GivenRows) -> Plan:
+    def plan(self, split: GivenRows) -> Plan:
+        """Give the rows of a split their roles in a fit."""
         given, recipe = (self.table.take(split.rows), split.labels), self.recipe
         if split.validation is None:
             return make_plan(self.schema, *given, recipe.selection, split.seed, recipe.unlabelled)

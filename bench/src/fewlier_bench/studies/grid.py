@@ -4,6 +4,7 @@ import argparse
 import csv
 import time
 from collections.abc import Callable, Iterator, Sequence
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier.table import Table
-from fewlier_bench.data.few_labels import FewLabelSplit, cut
+from fewlier_bench.data.few_labels import MAX_ROWS, FewLabelSplit, cut
 from fewlier_bench.runs.stacks import SplitStack, given_rows
 
 MEASURES = ["auc", "average_precision", "seconds", "rows_per_second", "reason"]
@@ -23,10 +24,10 @@ def table_paths(folder: Path, names: Sequence[str]) -> list[Path]:
     return [p for p in sorted(folder.glob("*.npz")) if p.stem in names or not names]
 
 
-def load(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Read a table, cut at random to 12,000 rows."""
+def load(path: Path, most: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
+    """Read a table, cut at random to so many rows."""
     with np.load(path) as archive:
-        return cut(archive["X"], archive["y"])
+        return cut(archive["X"], archive["y"], most)
 
 
 def measure_or_tell(
@@ -108,13 +109,18 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def append(path: Path, fields: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    """Add rows; a new file, and one that lacks some of the fields, gets its header."""
-    before = read(path)
-    is_current = bool(before) and list(before[0]) == list(fields)
+    """Add rows; a new file, and one that lacks some of the fields, gets its header.
+
+    Several processes may do so at the same time.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a" if is_current else "w", newline="") as file:
+    with path.open("a", newline="") as file:
+        flock(file, LOCK_EX)  # until it is closed
+        before = read(path)
+        is_current = bool(before) and list(before[0]) == list(fields)
         writer = csv.DictWriter(file, fields)
         if not is_current:
+            file.truncate(0)
             writer.writeheader()
             writer.writerows(before)
         writer.writerows(rows)
