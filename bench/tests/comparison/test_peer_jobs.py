@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,12 @@ from fewlier.errors import UserError
 from fewlier.table import Table
 from fewlier_bench.comparison import peer_jobs
 from fewlier_bench.comparison.collection import collection_name, find_tables
+from fewlier_bench.comparison.comparison_figure import (
+    describe_seconds,
+    draw_accuracy_by_seconds,
+)
 from fewlier_bench.comparison.comparison_page import write_comparison_page
-from fewlier_bench.comparison.comparison_tables import detail_tables, summary_tables
+from fewlier_bench.comparison.comparison_tables import detail_tables, short_tables, summary_tables
 from fewlier_bench.comparison.peer_jobs import make_jobs, make_scope, measure_peer
 from fewlier_bench.data.few_labels import draw_clean, make_few_label_split
 from fewlier_bench.methods.peers import PEERS, Peer, score_with
@@ -299,6 +304,32 @@ def test_without_fewlier_nothing_is_won():
     assert "Averages are over 2 tables: a, b." in table.notes
 
 
+def test_short_tables_have_the_best_peers_of_each_k_over_all_tables_and_over_halves():
+    rows = [*made_up(0), *made_up(3), *made_up(25)]
+    tables = {table.name: table for table in short_tables(rows)}
+    assert list(tables) == ["short", "short_odd", "short_even"]
+    assert tables["short"].rows == ("fewlier", "LOF")  # kNN lacks a table
+    headings = [f"{measure} k = {k}" for k in (0, 3, 25) for measure in ("AUC", "AP")]
+    assert [column.heading for column in tables["short"].columns] == headings
+    odd, even = (tables[f"short_{half}"].columns[0].values[0].ours for half in ("odd", "even"))
+    found = {d: [] for d in "abc"}
+    for row in made_up(0):
+        if row.method == "fewlier":
+            found[row.dataset].append(row.auc)
+    assert odd == pytest.approx(np.mean([np.mean(found[name]) for name in "ac"]))
+    assert even == pytest.approx(np.mean(found["b"]))
+
+
+def test_the_figure_shows_methods_that_have_an_average_and_says_where_they_ran():
+    rows = [replace(row, seconds=1.0 + row.split) for row in made_up()]
+    figure = draw_accuracy_by_seconds(rows)
+    (axes,) = figure.axes
+    assert {text.get_text() for text in axes.texts} == {"fewlier", "LOF"}
+    points = axes.collections[0].get_offsets()
+    assert points[:, 0].tolist() == pytest.approx([3, 3])
+    assert describe_seconds(rows) == "- a machine: fewlier, LOF, kNN distance.\n"
+
+
 def test_each_table_of_data_has_a_line_with_what_is_not_separated_from_the_best_in_bold():
     (table,) = detail_tables(made_up(), "clean")
     assert table.rows == ("a", "b", "c", "average")
@@ -333,12 +364,15 @@ def test_the_page_comes_from_the_results_of_each_collection(tmp_path):
 def test_the_page_of_the_project_shows_its_results(tmp_path):
     page = tmp_path / PAGE.name
     shutil.copy(PAGE, page)
-    shutil.copytree(RESULTS, tmp_path / "results")
-    write_comparison_page(tmp_path / "results", page)
+    shutil.copytree(RESULTS.parent, tmp_path / "results")
+    write_comparison_page(tmp_path / "results" / RESULTS.name, page)
     remedy = "run: fewlier-bench compare --page docs/ACCURACY.md"
     assert page.read_text("utf-8") == PAGE.read_text("utf-8"), remedy
     for kept in RESULTS.rglob("tables/*.csv"):
-        made = tmp_path / "results" / kept.relative_to(RESULTS)
+        made = tmp_path / "results" / kept.relative_to(RESULTS.parent)
+        assert made.read_bytes() == kept.read_bytes(), remedy
+    for kept in (PAGE.parent / "figures" / "comparison").iterdir():
+        made = tmp_path / kept.relative_to(PAGE.parent)
         assert made.read_bytes() == kept.read_bytes(), remedy
 
 

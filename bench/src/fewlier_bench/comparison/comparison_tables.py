@@ -18,7 +18,7 @@ _WHERE = {
 }
 SHORT = "short"
 SHORT_KS = (0, 3, 10, 25)
-N_BEST = 5  # peers in a short table
+N_BEST = 4  # peers in a short table
 HALVES = ("", "_odd", "_even")
 """Endings of the names of tables: over all tables of data, over every other one by name."""
 
@@ -40,33 +40,32 @@ def short_tables(results: Sequence[Result]) -> Iterator[PrintedTable]:
 
 
 def _short(rows: Sequence[Result], name: str) -> PrintedTable:
-    """Gather averages; peers are ordered by their mean over all k but 0, gaps last."""
-    found: dict[tuple[str, int], dict[str, float | None]] = {}
+    """Gather averages of fewlier, of the best peers with labels, and of the best without."""
+    found: dict[str, dict[str, float | None]] = {}
+    counts = []
     for k in SHORT_KS:
-        table = summarise([row for row in rows if row.k == k], METHODS, name, "")
-        for heading in ("AUC", "AP"):
-            found[heading, k] = numbers_of(table, heading)
-    labelled = [found["AUC", k] for k in SHORT_KS if k and found["AUC", k]]
+        some = [row for row in rows if row.k == k]
+        grid = averaged(arrange(some, METHODS))
+        precision = make_grid(some, grid.datasets, grid.methods, "average_precision")
+        for heading, averages in (("AUC", grid.averages), ("AP", precision.averages)):
+            found[f"{heading} k = {k}"] = dict(zip(grid.methods, map(known, averages), strict=True))
+        counts += [f"{len(grid.datasets)} (k = {k})"] if grid.datasets else []
 
-    def reached(method: str) -> float:
-        return sum(numbers.get(method) or 0.0 for numbers in labelled)
+    def reached(method: str, *ks: int) -> float:
+        return sum(found[f"AUC k = {k}"].get(method) or 0.0 for k in ks)
 
-    peers = sorted((m for m in METHODS if m not in DETECTORS), key=lambda m: -reached(m))
-    with_none = found["AUC", 0]
-    alone = max(with_none, key=lambda m: (m not in DETECTORS) * (with_none[m] or 0), default=OURS)
-    shown = tuple(dict.fromkeys((OURS, *peers[:N_BEST], alone)))
+    peers = [method for method in METHODS if method not in DETECTORS]
+    best = sorted(peers, key=lambda method: -reached(method, *SHORT_KS[1:]))[:N_BEST]
+    best += sorted(peers, key=lambda method: -reached(method, 0))[:1]
+    shown = (OURS, *dict.fromkeys(method for method in best if reached(method, *SHORT_KS)))
     columns = tuple(
-        bold_best(f"{heading} k = {k}", [numbers.get(method) for method in shown])
-        for (heading, k), numbers in found.items()
+        bold_best(heading, [numbers.get(method) for method in shown])
+        for heading, numbers in found.items()
         if numbers
     )
     title = "Mean test AUC and average precision (AP) with 2k labelled anomalies"
-    counts = ", ".join(f"{_n_averaged(rows, k)} (k = {k})" for k in SHORT_KS if found["AUC", k])
-    return PrintedTable(name, title, "", shown, columns, (f"Averages are over tables: {counts}.",))
-
-
-def _n_averaged(rows: Sequence[Result], k: int) -> int:
-    return len(averaged(arrange([row for row in rows if row.k == k], METHODS)).datasets)
+    notes = (f"Averages are over tables: {', '.join(counts)}.",)
+    return PrintedTable(name, title, "", shown, columns, notes)
 
 
 def numbers_of(table: PrintedTable, heading: str) -> dict[str, float | None]:

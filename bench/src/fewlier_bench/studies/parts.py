@@ -52,6 +52,7 @@ from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_s
 Scores: TypeAlias = dict[str, np.ndarray]
 CHUNK = 1024  # rows scored at a time
 LEARNED = ("trees", "rules")  # what labels teach
+DETECTOR: dict[str, Any] = {"device": "cpu"}
 
 
 def without_anomalies(fitted: Callable[..., View]) -> Callable[..., View]:
@@ -119,7 +120,7 @@ def variants(plan: Plan, recipe: fit.Recipe, test: Encoded) -> Iterator[tuple[st
         if part in shares and part != Neighbours.name:
             yield part, add_up(scores, shares | {part: 0.0})
             continue
-        with leave_out(part), patch.object(fit, "calibrate"):
+        with leave_out(part), patch.object(fit, "calibrate", return_value=model.calibration):
             scorer = fit.add_parts(plan, model.ensemble).scorer
             yield part, add_up(score_parts(scorer, test), shares)
     taught = sum(shares.get(name, 0.0) for name in LEARNED)
@@ -135,7 +136,7 @@ def lines_of(
     X: np.ndarray, y: np.ndarray, pool: Pool, numbers: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """Yield the lines of some splits of a pool, or why there is none."""
-    stack = SplitStack.of_table(Table.of(X), {"device": "cpu"})
+    stack = SplitStack.of_table(Table.of(X), DETECTOR)
     for number in numbers:
         split = make_few_label_split(pool.experiment, X, y, pool.k, number)
         if isinstance(split, str):

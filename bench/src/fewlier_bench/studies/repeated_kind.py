@@ -8,7 +8,7 @@ in two skewed columns, `sent` and `received`, and as most normals are in all oth
 is the mean AUC of each kind by the whole score, by each of its parts, by a fit without the labels,
 by an isolation forest and by the distance to the five nearest normals; the second is what each
 column adds to the parts, on average over the uploads, in standard units, and what it weighs in
-distances.
+distances on either scale.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,7 +113,8 @@ def run(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     scores["without labels"] = AnomalyDetector(random_state=seed).fit(train).anomaly_score(test)
     columns = pd.DataFrame({name: part[kind == 2].mean() for name, part in parts.items()})
     neighbours: Any = detector.model_.parts["neighbours"]
-    columns["weight"] = neighbours.views[0].normals.space.weight.numpy()
+    for space in (view.normals.space for view in neighbours.views):
+        columns[f"weight, {space.coordinates.name}"] = space.weight.numpy()
     return aucs(scores | peers(train, test), kind), columns
 
 
