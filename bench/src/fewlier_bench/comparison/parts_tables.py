@@ -28,8 +28,9 @@ POOLS = (
     Pool(CLEAN, 0, "k = 0"),
     Pool(CLEAN, 3, "k = 3"),
     Pool(CLEAN, 25, "k = 25"),
-    Pool(UNSEEN, 3, "unseen"),
-    Pool(CONTAMINATED, 3, "hidden"),
+    Pool(UNSEEN, 3, "unseen, k = 3"),
+    Pool(CONTAMINATED, 0, "hidden, k = 0"),
+    Pool(CONTAMINATED, 3, "hidden, k = 3"),
 )
 FIELDS = ["collection", "table", "experiment", "k", "split", "variant"]
 FIELDS += ["auc", "average_precision", "reason"]
