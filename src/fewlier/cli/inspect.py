@@ -64,22 +64,24 @@ def _facts(state: "State") -> tuple[dict[str, Any], str]:
 
 
 def _shares(model: "State") -> dict[str, float]:
-    """Return the share of each part in the score."""
-    from fewlier.score.ensemble import Ensemble
-    from fewlier.score.model import PARTS
-
-    others = {name: part.number("share") for name in PARTS if (part := model.optional(name))}
-    return others | {Ensemble.name: 1 - sum(others.values())}
+    """Return the share of each part in the score; the density has what the others leave."""
+    parts = ((name, model.optional(name)) for name in ("neighbours", "trees", "rules"))
+    others = {name: part.number("share") for name, part in parts if part}
+    return others | {"density": 1 - sum(others.values())}
 
 
 def _sizes(part: "State | None", counted: dict[str, str]) -> dict[str, int]:
-    """Return how long some arrays of a part are, and the bytes of all of them; 0 without one."""
+    """Return how long some arrays of a part are, and the bytes of all of them; 0 without one.
+
+    Of points, only different ones count: some are repeated to fill a group.
+    """
+    import numpy as np
+
     arrays = {} if part is None else part.arrays
-    lengths = {
-        name: len(arrays[array]) if array in arrays and arrays[array].ndim else 0
-        for name, array in counted.items()
-    }
-    return lengths | {"bytes": sum(array.nbytes for array in arrays.values())}
+    found = {name: arrays[array] for name, array in counted.items() if array in arrays}
+    lengths = {n: len(np.unique(a, axis=0) if a.ndim == 2 else a) for n, a in found.items()}
+    n_bytes = sum(array.nbytes for array in arrays.values())
+    return dict.fromkeys(counted, 0) | lengths | {"bytes": n_bytes}
 
 
 def _values(column: dict[str, Any]) -> str:
