@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, TypeAlias, final
 
 import numpy as np
@@ -136,12 +137,21 @@ class NormalScores(Coordinates):
     def place(self, inputs: Float[Tensor, "n i"]) -> Float[Tensor, "n i"]:
         """Return where values lie."""
         x = inputs.T.contiguous()
-        upper = torch.searchsorted(self.knots, x).clamp_(1, self.knots.shape[1] - 1)
-        low, high = (self.knots.gather(1, place) for place in (upper - 1, upper))
-        # Where the last knot repeats, a value beyond it lies at its score.
-        share = ((x - low) / (high - low).clamp_min_(1e-30)).clamp_(0, 1)
-        below, above = (self.scores.gather(1, place) for place in (upper - 1, upper))
-        return torch.lerp(below, above, share).T
+        place = torch.searchsorted(self._inner, x)
+        low, rise = self.knots.gather(1, place), self._slope.gather(1, place)
+        found = (x - low).mul_(rise).add_(self.scores.gather(1, place))
+        return found.clamp_(self.scores[:, :1], self.scores[:, -1:]).T
+
+    @cached_property
+    def _inner(self) -> Float[Tensor, "i _"]:
+        """The knots but for the first and the last."""
+        return self.knots[:, 1:-1].contiguous()
+
+    @cached_property
+    def _slope(self) -> Float[Tensor, "i p"]:
+        """What scores rise by between knots; 0 where the last knot repeats."""
+        width = self.knots.diff(dim=1)
+        return torch.where(width > 0, self.scores.diff(dim=1) / width.clamp_min(1e-30), 0)
 
     def to(self, device: torch.device) -> "NormalScores":
         """Return the same on a device."""

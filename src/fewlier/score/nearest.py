@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 from fewlier.arrays import Ints
-from fewlier.density.networks import TILE
 
 LEAST = 1e-4
 """Added to a mean squared distance, in squared standard deviations, before its logarithm is taken.
@@ -18,6 +18,9 @@ LEAST = 1e-4
 In tables of a few integers, where most rows are copies of others, a row that differs from all of
 them by a little must not look as odd as one that is far away.
 """
+# Rows that distances are computed for at a time. The last ones are filled up, because products of
+# another shape may round differently.
+_TILE = 256
 # Rounds until the typical distances of columns and of rows with gaps agree.
 _ITERATIONS = 50
 # Shrinkage of column weights: m labels are averaged with ten pseudo-labels of ratio 1. Ratios are
@@ -95,17 +98,22 @@ class Landmarks:
     ) -> tuple[Int[Tensor, "n g"], Bool[Tensor, "n g"] | None]:
         """Return the nearest landmark of each group; with `ids`, also whether there is any."""
         transposed, squares, first = self._prepared
-        found, counts = [], []
-        for start in range(0, len(points), TILE):
+        found, counts, n = [], [], len(points)
+        points = functional.pad(points, (0, 0, 0, -n % _TILE))
+        rough = points.new_empty(_TILE, len(self.points))
+        groups = rough.view(_TILE, self.n_groups, -1)
+        for start in range(0, n, _TILE):
             # Without |x|^2, which is the same for all landmarks.
-            rough = torch.addmm(squares, points[start : start + TILE], transposed, alpha=-2)
-            groups = rough.view(len(rough), self.n_groups, -1)
+            tile = points[start : start + _TILE]
+            torch.addmm(squares, tile, transposed, alpha=-2, out=rough)
             if ids is not None and self.ids is not None:
-                is_self = ids[start : start + TILE, None] == self.ids
-                rough.masked_fill_(torch.from_numpy(is_self).to(rough.device), torch.inf)
+                is_self = ids[start : start + _TILE, None] == self.ids
+                rough[: len(is_self)].masked_fill_(
+                    torch.from_numpy(is_self).to(rough.device), torch.inf
+                )
                 counts.append(groups.amin(-1).isfinite())
             found.append(_argmin(groups))
-        return torch.cat(found) + first, torch.cat(counts) if counts else None
+        return torch.cat(found)[:n] + first, torch.cat(counts)[:n] if counts else None
 
     @cached_property
     def _prepared(self) -> tuple[Float[Tensor, "i m"], Float[Tensor, " m"], Int[Tensor, " g"]]:
