@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import torch
 from factories import small
+from sklearn import ensemble, tree
 from sklearn.metrics import roc_auc_score
 
 from fewlier.density.rows import Rows
-from fewlier.score import trees as module
 from fewlier.score.supervised import Bag
 from fewlier.score.trees import Rules, Trees
 from fewlier.table import Table
@@ -31,14 +31,17 @@ def bags(n_bags=4):
 def kept(monkeypatch):
     """Return what scikit-learn fits."""
     found = []
-    for name in ("DecisionTreeClassifier", "GradientBoostingClassifier"):
+    for module, kind in (
+        (tree, tree.DecisionTreeClassifier),
+        (ensemble, ensemble.GradientBoostingClassifier),
+    ):
 
-        class Kept(getattr(module, name)):
+        class Kept(kind):
             def fit(self, *args, **kwargs):
                 found.append(super().fit(*args, **kwargs))
                 return found[-1]
 
-        monkeypatch.setattr(module, name, Kept)
+        monkeypatch.setattr(module, kind.__name__, Kept)
     return found
 
 

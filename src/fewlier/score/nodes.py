@@ -4,17 +4,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from sklearn.tree._tree import Tree
 from torch import Tensor
 
 from fewlier.arrays import Floats
 from fewlier.score.bagged import Bagged
 from fewlier.state import State, require
+
+if TYPE_CHECKING:
+    from sklearn.tree._tree import Tree
 
 MAX_NODES = 60_000
 """Nodes of all trees of a model."""
@@ -64,7 +66,7 @@ class Nodes(Bagged):
     value: Float[Tensor, " m"]
 
     @classmethod
-    def from_sklearn(cls, trees: Sequence[tuple[Tree, Floats]], device: torch.device) -> "Nodes":
+    def from_sklearn(cls, trees: Sequence[tuple["Tree", Floats]], device: torch.device) -> "Nodes":
         """Put trees of scikit-learn together, whose nodes are in this order, with their values."""
         found, start = [], 0
         for tree, value in trees:

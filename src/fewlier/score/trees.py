@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from sklearn.ensemble import GradientBoostingClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from fewlier.score.bagged import Bagged
 from fewlier.score.nodes import Nodes
@@ -38,6 +36,8 @@ class Trees(Supervised):
     @classmethod
     def learn(cls, bags: Iterable[Bag], n_features: int, device: torch.device) -> Nodes:  # noqa: ARG003
         """Grow trees."""
+        from sklearn.tree import DecisionTreeClassifier  # here, because a score needs none of it
+
         grown = []
         for x, y, weight, seed in bags:
             tree = DecisionTreeClassifier(min_samples_leaf=2, max_features=0.5, random_state=seed)
@@ -76,6 +76,8 @@ class Rules(Supervised):
 
 def _boost(bag: Bag) -> list[Rule]:
     """Return the rules of a bag."""
+    from sklearn.ensemble import GradientBoostingClassifier  # here, as above
+
     boosted = GradientBoostingClassifier(
         max_depth=1,
         n_estimators=_N_RULES,

@@ -7,7 +7,6 @@ from typing import final
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from fewlier.arrays import Ints
@@ -266,6 +265,8 @@ def _in_chunks(
 
 def _novelty(normals: Float[Tensor, " n"], anomalies: Float[Tensor, " m"]) -> float:
     """Return how well the distance from normals alone separates anomalies from them."""
+    from sklearn.metrics import roc_auc_score  # here, because a score needs none of it
+
     is_odd = np.repeat([False, True], [len(normals), len(anomalies)])
     auc = float(roc_auc_score(is_odd, torch.cat([normals, anomalies]).cpu()))
     return max(0.0, 2 * auc - 1)
