@@ -136,11 +136,12 @@ def test_what_was_expected_is_the_same_in_any_chunk(selection):
 
 @pytest.mark.parametrize("n", [1, TILE, TILE + 1, CHUNK["cpu"] + 1])
 def test_few_rows_are_padded_to_whole_tiles_alone(n, monkeypatch):
+    detector = fitted("average")
     sizes, rows_of = [], scoring.Rows.of
     monkeypatch.setattr(
         scoring.Rows,
         "of",
         lambda encoded, device: sizes.append(len(encoded)) or rows_of(encoded, device),
     )
-    fitted("average").anomaly_score(rows_to_score().iloc[:n])
+    detector.anomaly_score(rows_to_score().iloc[:n])
     assert sum(sizes) == -(-n // TILE) * TILE
