@@ -64,7 +64,7 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     assert lines["validation"].startswith(
         {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
     )
-    assert lines["lambda"].endswith("(weight in the score)")
+    assert lines["lambda"].endswith("(weight in the density)")
     compared = {"average": ", compared with 300 rows", "best": ""}[detector.selection]
     n_passes = detector.model_.ensemble.passes_per_row
     assert lines["cost"] == f"{n_passes} network passes per row{compared}"

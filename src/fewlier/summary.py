@@ -82,7 +82,7 @@ class Summary:
             f"{self.n_unlabelled} unlabelled",
             *([f"kinds       {listed_counts(self.labelled_kinds)}"] * bool(self.labelled_kinds)),
             f"columns     {_by_kind(self.kinds)}",
-            f"lambda      {weights} (weight in the score)",
+            f"lambda      {weights} (weight in the density)",
             f"validation  {self.criterion.replace('_', ' ')} {self.validation:.3f}",
             f"threshold   {self.threshold:.4g} {self.unit}{f' ({meaning})' if meaning else ''}",
             f"cost        {self.passes_per_row} network passes per row{compared}",

@@ -29,7 +29,7 @@ class MemberHistory:
     status : {"kept", "left out", "diverged"}
         What became of it.
     weight : float
-        Its weight in the score.
+        Its weight in the ensemble.
     criterion_name : str
         What it was judged by: `auc` or `smooth_auc`, or where no anomaly was held out the mean of
         validation normals: log p, `likelihood`, or minus their error, `reconstruction`.
