@@ -4,7 +4,7 @@ import hashlib
 import logging
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -118,14 +118,15 @@ def named_folder() -> Path | None:
     return folder
 
 
-def _folders() -> list[Path]:
+def _folders() -> Iterator[Path]:
+    """Yield the folders that may hold tables; the cache, whose place takes long to find, last."""
     named = named_folder()
-    folders = [] if named is None else [named]
+    if named is not None:
+        yield named
     try:
-        folders.append(cache_folder() / "tables")
+        yield cache_folder() / "tables"
     except UserError as error:  # nothing was ever downloaded
         _log.debug("there is no cache: %s", error)
-    return folders
 
 
 def _download(variants: list[Variant], on_progress: OnProgress) -> None:
