@@ -23,6 +23,8 @@ from fewlier.table.scaling import (
 )
 from fewlier.table.schema import Schema
 
+_BLOCK = 8192  # rows that are encoded at a time
+
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
@@ -183,23 +185,30 @@ class Encoder:
             observed=np.zeros((n, n_columns), dtype=np.bool_),
             impossible=np.zeros((n, n_columns), dtype=np.bool_),
         )
-        ends = np.maximum(self.n_levels, 1).cumsum()
-        inputs = np.split(encoded.inputs, ends, axis=1)
+        for start in range(0, n, _BLOCK):
+            self._fill(encoded, table, slice(start, start + _BLOCK))
+        return encoded
+
+    def _fill(self, encoded: Encoded, table: Table, rows: slice) -> None:
+        """Encode some rows of a table, column by column; few enough to stay in the cache."""
+        inputs, targets, observed, impossible = (array[rows] for array in vars(encoded).values())
+        *own, gaps = np.split(inputs, np.maximum(self.n_levels, 1).cumsum(), axis=1)
         for d, (column, stats) in enumerate(zip(self.schema.columns, self.stats, strict=True)):
-            cells = table.cells[column.name]
+            cells = table.cells[column.name][rows]
             values = column.values(cells)
             known = ~np.isnan(values)
-            targets, numeric_inputs = stats.encode(column.coding, values)
-            encoded.observed[:, d] = ~missing(cells)
-            encoded.impossible[:, d] = encoded.observed[:, d] & ~known
-            impossible = np.where(encoded.impossible[:, d], impossible_targets(column, cells), 0.0)
-            encoded.targets[:, d] = np.where(known, targets, impossible)
+            scored, read = stats.encode(column.coding, values)
+            observed[:, d] = ~missing(cells)
+            impossible[:, d] = observed[:, d] & ~known
+            targets[:, d] = np.where(known, scored, 0.0)
+            if impossible[:, d].any():
+                beyond = impossible_targets(column, cells)
+                targets[:, d] = np.where(impossible[:, d], beyond, targets[:, d])
             if column.coding is Kind.CATEGORY:
-                inputs[d][known, targets[known].astype(np.int64)] = 1.0
+                own[d][known, scored[known].astype(np.int64)] = 1.0
             else:
-                inputs[d][:, 0] = np.where(known, numeric_inputs, stats.fill)
-        inputs[-1][:] = ~encoded.observed[:, self.missable]
-        return encoded
+                own[d][:, 0] = np.where(known, read, stats.fill)
+        gaps[:] = ~observed[:, self.missable]
 
     def as_never_seen(self, encoded: Encoded, cells: Bools) -> Encoded:
         """Encode marked cells, shape (n, D), as if training had never seen their level."""

@@ -126,6 +126,8 @@ def _compressed(scaled: Floats) -> Floats:
     """Let far values grow like logarithms: 1e300 stays finite, and odder than 1e10."""
     linear: Floats = np.clip(scaled, _LOW_END, _HIGH_END)
     excess = scaled - linear
+    if not excess.any():  # as nearly always, and logarithms take most of the time
+        return linear
     compressed: Floats = linear + np.copysign(np.log1p(np.abs(excess)), excess)
     return compressed
 
