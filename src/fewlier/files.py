@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlier.arrays import Floats, Ints
-from fewlier.batches import ADDED, ScoredBatch, Tally, explain_later
+from fewlier.batches import ScoredBatch, Tally, check_free, explain_later
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.decision.threshold import check_share
@@ -20,7 +20,6 @@ from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserErr
 from fewlier.progress import Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
-from fewlier.shown import list_names
 from fewlier.table import Table
 from fewlier.table.choice import RowChoice
 from fewlier.table.forms import Unread
@@ -165,15 +164,14 @@ def score_file(
     `fdr` the threshold is that of the whole file (see `AnomalyDetector.predict`); its rows wait
     in a temporary file until it is known.
     """
-    _check_free(file)
+    with naming(file.name):
+        check_free(file.columns)
     model: FittedModel = detector.model_
     tally, threshold, n_above = Tally(model), detector.threshold_, 0
     explained = tally.count(explain_batches(model, file, progress))
     with ExitStack() as stack:
         if fdr is None:
-            scored = (
-                ScoredBatch(batch, why.table, why.score, why.take) for batch, why in explained
-            )
+            scored = (ScoredBatch.of(batch, why) for batch, why in explained)
         else:
             check_share("fdr", fdr)
             pairs = ((batch, why.score) for batch, why in explained)
@@ -194,15 +192,6 @@ def score_file(
         dict(tally.unread),
         tally.drift,
     )
-
-
-def _check_free(file: TableFile) -> None:
-    taken = [name for name in ADDED if name in file.columns]
-    if taken:
-        raise UserError(
-            f"{file.name}: the table already has columns that scoring adds: {list_names(taken)}. "
-            "Score the original table, or rename them."
-        )
 
 
 def explain_batches(
