@@ -14,6 +14,7 @@ from fewlier.cli.fit import fit
 from fewlier.cli.inspect import inspect
 from fewlier.cli.report import report
 from fewlier.cli.score import score
+from fewlier.cli.serve import serve
 from fewlier.cli.threshold import threshold
 from fewlier.cli.update import update
 
@@ -35,6 +36,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     evaluate: "test.csv -m fraud.fewlier --label fraud",
     threshold: "fraud.fewlier --false-alarm-rate 0.05",
     inspect: "fraud.fewlier --json",
+    serve: "fraud.fewlier --port 8000 --workers 2",
 }
 """The commands, in the order of the help, each with arguments to show there."""
 for command, arguments in EXAMPLES.items():
