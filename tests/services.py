@@ -35,7 +35,7 @@ class Running:
     def __init__(self, process, port, lines):
         self.process, self.port, self.lines = process, port, lines
 
-    def ask(self, method, path, body=None, headers=None, timeout=60):
+    def ask(self, method, path, body=None, headers=None, timeout=240):
         """Send one request over a connection of its own."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
@@ -57,7 +57,7 @@ class Running:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return [pid for pid in map(int, children.split()) if "spawn_main" in told(pid, "cmdline")]
 
-    def await_line(self, pattern, seconds=60):
+    def await_line(self, pattern, seconds=240):
         """Wait until a line of standard error matches."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -69,7 +69,7 @@ class Running:
     def stop(self, number=signal.SIGTERM):
         """Ask it to end, and return its exit code."""
         self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(240)
 
 
 def told(pid, what):
@@ -95,13 +95,13 @@ def running(*words, **environment):
     try:
         reader = threading.Thread(target=_collect, args=(process.stderr, lines), daemon=True)
         reader.start()
-        line = service.await_line("serving|needs|must|cannot", 120)
+        line = service.await_line("serving|needs|must|cannot", 240)
         service.port = int(re.search(r":(\d+) by", line)[1])
         yield service
     finally:
         if process.poll() is None:
             process.terminate()
-        process.wait(60)
+        process.wait(240)
         reader.join(10)
         process.stderr.close()
 

@@ -5,8 +5,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from starlette.applications import Starlette
@@ -25,42 +24,16 @@ from fewlier.service.cells import read_json, read_rows
 from fewlier.service.counts import exposition
 from fewlier.service.guard import Guard
 from fewlier.service.journal import Journal
-from fewlier.service.limits import Limits, Refusal
+from fewlier.service.limits import Refusal
 from fewlier.service.openapi import describe
 from fewlier.service.queue import Order, Queue
 from fewlier.service.responses import RETRY, failure, json_response
 from fewlier.service.shelf import Served, Shelf
+from fewlier.service.worker import Settings
 
 JSON = "application/json"
 REFRESH_SECONDS = 1.0
 """How long after a file is replaced its model may still be the old one."""
-
-
-class Settings(NamedTuple):
-    """What each worker is told. It travels to them in memory, with the token.
-
-    Parameters
-    ----------
-    path : Path
-        A model file, or a folder of them.
-    counts : Path
-        A folder for what workers count.
-    limits : Limits
-        What a request may ask for.
-    hosts : tuple of str, or None
-        Names that requests may give in `Host`; None: any.
-    token : str or None
-        What they must bring.
-    threads : int
-        Threads that a worker computes in.
-    """
-
-    path: Path
-    counts: Path
-    limits: Limits
-    hosts: tuple[str, ...] | None
-    token: str | None
-    threads: int
 
 
 @final

@@ -1,44 +1,27 @@
 """The processes of a service: one that listens, and workers that answer."""
 
-import asyncio
 import os
 import socket
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 from uvicorn import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from fewlier.errors import UserError
-from fewlier.service.app import Settings, make_app
 from fewlier.service.guard import LOOPBACK
-from fewlier.service.journal import LOGGING
 from fewlier.service.limits import Limits
+from fewlier.service.lines import LOGGING
 from fewlier.service.shelf import Shelf
+from fewlier.service.worker import Protocol, Settings
 from fewlier.stopping import hand_over, removed_if_stopped
 
-HEADER_SECONDS = 10.0
-"""Time for a new connection to send the head of a request."""
 MAX_CONNECTIONS = 1_000
 """Connections that a worker holds; to further ones it says 503."""
-
-
-@final
-class Protocol(H11Protocol):
-    """HTTP that closes connections on which no request begins."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Give a new connection some seconds for the head of its first request."""
-        super().connection_made(transport)
-        self.loop.call_later(HEADER_SECONDS, self._close_if_silent)
-
-    def _close_if_silent(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+HANG_SECONDS = 60
+"""A worker that says nothing for so long is replaced; one that has ended, at once."""
 
 
 class Address(NamedTuple):
@@ -115,13 +98,14 @@ def serve(
 def _config(settings: Settings, n_workers: int) -> Config:
     more: dict[str, Any] = {"http": Protocol, "ws": "none", "lifespan": "on", "log_config": LOGGING}
     return Config(
-        partial(make_app, settings),
+        settings.make_app,
         factory=True,
         workers=n_workers,
         access_log=False,
         server_header=False,
         proxy_headers=False,
         limit_concurrency=MAX_CONNECTIONS,
+        timeout_worker_healthcheck=HANG_SECONDS,
         timeout_graceful_shutdown=int(2 * settings.limits.seconds),
         **more,
     )
