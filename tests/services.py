@@ -41,7 +41,8 @@ class Running:
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
-            return Response(response.status, dict(response.getheaders()), response.read())
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return Response(response.status, headers, response.read())
         finally:
             connection.close()
 

@@ -133,10 +133,10 @@ class Shelf:
         """Read a file, and put its model in the place of the one before."""
         stamp = Stamp.of(path)
         self._seen[path.stem] = stamp
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         model: FittedModel = AnomalyDetector.load(path).model_
         inspection, _ = inspect_file(path)
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         if Stamp.of(path) != stamp:  # hash and model might be of two files
             self._seen[path.stem] = None
             return
