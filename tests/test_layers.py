@@ -23,7 +23,7 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"detector"},
     {"batches"},
     {"plot", "files", "demo"},
-    {"report", "service"},
+    {"report", "service", "graph"},
     {"cli"},
     {"__main__"},
 ]

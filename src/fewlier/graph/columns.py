@@ -86,6 +86,24 @@ class Levels(NamedTuple):
 class Encoding(nn.Module):
     """Encodes rows as `Encoder.encode` does, all columns at once."""
 
+    unit: Tensor
+    low: Tensor
+    span: Tensor
+    fill: Tensor
+    is_real: Tensor
+    is_count: Tensor
+    is_positive: Tensor
+    is_category: Tensor
+    is_logged: Tensor
+    is_text: Tensor
+    n_levels: Tensor
+    most: Tensor
+    unscored_low: Tensor
+    unscored_span: Tensor
+    owner: Tensor
+    code: Tensor
+    missable: Tensor
+
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self._columns: Sequence[Column] = encoder.schema.columns

@@ -36,7 +36,9 @@ def _view(view: View, rows: Rows) -> Tensor:
 
 def _place_known(space: Space, rows: Rows) -> Tensor:
     """Return where rows lie, as `Space.place_known` does."""
-    placed = _place(space.coordinates, space.numbers.points(rows)) * space.weight.sqrt()[space.owner]
+    placed = (
+        _place(space.coordinates, space.numbers.points(rows)) * space.weight.sqrt()[space.owner]
+    )
     lies = rows.has_value | space.is_impossible_number(rows)
     return placed * lies[:, space.owner]
 

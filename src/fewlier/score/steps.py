@@ -69,6 +69,7 @@ class Steps(Bagged):
 
     @cached_property
     def total(self) -> Float[Tensor, "f p"]:
+        """The sum over the bags."""
         return self.values.sum(0)
 
     def state(self) -> State:
