@@ -52,4 +52,4 @@ def view(scales, encoder, rows, n_odd=0):
 def distances(side, rows, ids=None):
     """Return how far encoded rows are from those of one side, column by column."""
     rows = Rows.of(rows)
-    return side.distances(rows, side.space.place_known(rows), ids)
+    return side.measure(rows, side.space.place_known(rows), ids).distances

@@ -24,7 +24,7 @@ from fewlier.training.unlabelled import DoubtfulRows
 
 # Rows are scored in chunks of at most this many, and of fewer where rows are wide: few enough to
 # stay in the cache of a CPU, and enough that threads seldom wait for the interpreter.
-CHUNK = {"cpu": 4096, "cuda": 8192}
+CHUNK = {"cpu": 4096, "cuda": 16384}
 MAX_INPUTS = 2**20
 # A chunk is padded to whole tiles, on a GPU to its full size, so that a row's arithmetic, bit for
 # bit, does not depend on its neighbours (`networks.in_tiles`).

@@ -1,8 +1,9 @@
 """Distances from rows to the nearest of a set of rows, column by column."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ LEAST = 1e-4
 In tables of a few integers, where most rows are copies of others, a row that differs from all of
 them by a little must not look as odd as one that is far away.
 """
+LARGEST_HANDICAP = 1e-3
+"""In squared standard deviations: more than rounding, and less than what tells rows apart."""
 # Rows that distances are computed for at a time. The last ones are filled up, because products of
 # another shape may round differently.
 _TILE = 256
@@ -26,6 +29,40 @@ _ITERATIONS = 50
 # Shrinkage of column weights: m labels are averaged with ten pseudo-labels of ratio 1. Ratios are
 # capped at 20, and typical distances are at least 0.001.
 _PSEUDO_LABELS, _MOST_RATIO, _LEAST_TYPICAL = 10, 20.0, 1e-3
+
+
+class Measured(NamedTuple):
+    """How far n rows are from their nearest landmarks, and which these are.
+
+    `distances` (n, d) are the columns' parts in the mean squared distance. `places` (n, g) are the
+    landmarks by number, the nearest of each group; with `counts` (n, g), only some of them count.
+    `known` (n, d) are the cells that lie somewhere; None: all.
+    """
+
+    distances: Float[Tensor, "n d"]
+    places: Int[Tensor, "n g"]
+    counts: Bool[Tensor, "n g"] | None
+    known: Bool[Tensor, "n d"] | None = None
+
+    def around(self, values: Float[Tensor, "m ..."]) -> Float[Tensor, "n ..."]:
+        """Return the mean of what the nearest landmarks have; 0 if there are none."""
+        found = values[self.places].double()
+        if self.counts is None:
+            return found.mean(1)
+        share = self.counts / self.counts.sum(-1, keepdim=True).clamp_min(1)
+        return torch.einsum("ng,ng...->n...", share.double(), found)
+
+    def around_by_column(self, values: Float[Tensor, "m d"]) -> Float[Tensor, "n d"]:
+        """Return the same of each column; 0 in cells that lie nowhere."""
+        found = self.around(values)
+        return found if self.known is None else found * self.known
+
+    @classmethod
+    def join(cls, parts: Sequence["Measured"]) -> "Measured":
+        """Put rows that were measured some at a time together again."""
+        distances, places = [p.distances for p in parts], [p.places for p in parts]
+        counts = [part.counts for part in parts if part.counts is not None]
+        return cls(torch.cat(distances), torch.cat(places), torch.cat(counts) if counts else None)
 
 
 @final
@@ -45,11 +82,14 @@ class Landmarks:
     ids : array (m,) or None
         Which rows of the fit they are, so that neither a row nor its copies are its own neighbours;
         None in a model that was loaded.
+    handicap : tensor (m,)
+        Added to squared distances when the nearest is chosen, and only then.
     """
 
     points: Float[Tensor, "m i"]
     n_groups: int
-    ids: Ints | None = None
+    ids: Ints | None
+    handicap: Float[Tensor, " m"]
 
     @classmethod
     def from_points(cls, points: Float[Tensor, "n i"], n_groups: int, ids: Ints) -> "Landmarks":
@@ -57,19 +97,27 @@ class Landmarks:
 
         Groups are drawn at random: in a sorted table, rows that follow each other are alike.
         """
+        order = group_order(len(points), n_groups)
         n_groups = min(n_groups, len(points))
-        order = np.random.default_rng(0).permutation(len(points))
-        filled = np.resize(order, -(-len(points) // n_groups) * n_groups)
-        return cls(points[torch.from_numpy(filled).to(points.device)], n_groups, ids[filled])
+        chosen = points[torch.from_numpy(order).to(points.device)]
+        return cls(chosen, n_groups, ids[order], torch.zeros_like(chosen[:, 0]))
 
-    def distances(
+    def preferring(self, cost: Float[Tensor, " m"]) -> "Landmarks":
+        """Return landmarks of which the one that costs least counts where several are as near.
+
+        In columns of integers many are. Then it must not be how a processor rounds that decides.
+        """
+        rank = cost.argsort(stable=True).argsort(stable=True)
+        return replace(self, handicap=LARGEST_HANDICAP * rank.float() / len(rank))
+
+    def measure(
         self,
         points: Float[Tensor, "n i"],
         owner: Int[Tensor, " i"],
         alone: Float[Tensor, " d"],
         ids: Ints | None,
-    ) -> Float[Tensor, "n d"]:
-        """Return each column's part in the mean squared distance to the nearest landmarks.
+    ) -> Measured:
+        """Measure how far points are from the nearest landmarks, column by column.
 
         With `ids` of the n points, neither a point nor its copies are its neighbours; a
         point without any other neighbour takes the distances `alone`.
@@ -79,10 +127,12 @@ class Landmarks:
         chosen = self.points.index_select(0, nearest.flatten()).view(n, -1, width)
         squared = (chosen - points.unsqueeze(1)).square_()
         if counts is None:
-            return self._by_column(squared.mean(1), owner, len(alone))
+            distances = self._by_column(squared.mean(1), owner, len(alone))
+            return Measured(distances, nearest, None)
         n_counted = counts.sum(-1, keepdim=True)
         mean = (squared * counts.unsqueeze(-1)).sum(1) / n_counted.clamp_min(1)
-        return torch.where(n_counted > 0, self._by_column(mean, owner, len(alone)), alone)
+        distances = torch.where(n_counted > 0, self._by_column(mean, owner, len(alone)), alone)
+        return Measured(distances, nearest, counts)
 
     def _by_column(
         self, squared: Float[Tensor, "n i"], owner: Int[Tensor, " i"], d: int
@@ -120,7 +170,14 @@ class Landmarks:
         """Return the points as columns, their squares, and where each group begins."""
         step = len(self.points) // self.n_groups
         first = torch.arange(0, len(self.points), step, device=self.points.device)
-        return self.points.T.contiguous(), (self.points**2).sum(-1), first
+        return self.points.T.contiguous(), (self.points**2).sum(-1) + self.handicap, first
+
+
+def group_order(n: int, n_groups: int) -> Ints:
+    """Return which of n rows the landmarks are, group after group."""
+    n_groups = min(n_groups, n)
+    order = np.random.default_rng(0).permutation(n)
+    return np.resize(order, -(-n // n_groups) * n_groups)
 
 
 def _argmin(groups: Float[Tensor, "n g k"]) -> Int[Tensor, "n g"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -12,7 +13,15 @@ from torch import Tensor
 from fewlier.arrays import Ints
 from fewlier.density.rows import Rows
 from fewlier.score.coordinates import Coordinates
-from fewlier.score.nearest import LEAST, Landmarks, column_weights, typical_distances
+from fewlier.score.nearest import (
+    LARGEST_HANDICAP,
+    LEAST,
+    Landmarks,
+    Measured,
+    column_weights,
+    group_order,
+    typical_distances,
+)
 from fewlier.score.space import Space
 from fewlier.state import State, require
 from fewlier.table import Encoder
@@ -23,6 +32,9 @@ MAX_LANDMARKS = 2000
 _MAX_BYTES = 8 * 2**20
 # How many groups the rows of each label form, of which the nearest counts.
 _NORMALS, _ANOMALIES = 3, 2
+# What it counts how far the nearest normal rows lie from others themselves: 1 would make it a local
+# outlier factor, 0 a plain distance.
+_LOCAL = 0.3
 _LEAST_SPREAD = 1e-6
 _CHUNK = 1024  # rows measured at a time
 
@@ -49,26 +61,30 @@ class Side:
     impossible : tensor (d,) or None
         On the side of the normals, the distance of an impossible value. None on the side of the
         anomalies, where impossible values count what is typical.
+    local : tensor (m, d) or None
+        On the side of the normals, what the columns add to the log distance of each landmark from
+        others, less what is usual of the landmarks next to a normal row, times 0.3: where normal
+        rows lie far apart, it says less that a row does.
     """
 
     space: Space
     landmarks: Landmarks
     typical: Float[Tensor, " d"]
     impossible: Float[Tensor, " d"] | None
+    local: Float[Tensor, "m d"] | None = None
 
-    def distances(
-        self, rows: Rows, points: Float[Tensor, "n i"], ids: Ints | None
-    ) -> Float[Tensor, "n d"]:
-        """Return the columns' parts in the squared distance of rows to the nearest landmarks.
+    def measure(self, rows: Rows, points: Float[Tensor, "n i"], ids: Ints | None) -> Measured:
+        """Measure how far rows are from the nearest landmarks, column by column.
 
         `points` is where they lie (see `Space.place_known`). With `ids`, rows of the fit are not
         their own neighbours. A missing cell counts the typical distance. On the side of the
         normals, a cell that is missing although no normal row misses one counts as impossible, and
         an impossible number keeps its own distance if that is larger.
         """
-        found = self.landmarks.distances(points, self.space.owner, self.typical, ids)
+        measured = self.landmarks.measure(points, self.space.owner, self.typical, ids)
         if bool(rows.has_value.all()):
-            return found
+            return measured
+        found = measured.distances
         without = self.typical
         if self.impossible is not None:
             is_gap = ~rows.observed & self.space.missable
@@ -76,28 +92,42 @@ class Side:
             unweighed = found / self.space.weight.clamp_max(1)
             beyond = self.space.is_impossible_number(rows)
             without = torch.where(beyond, without.maximum(unweighed), without)
-        return torch.where(rows.has_value, found, without)
+        distances = torch.where(rows.has_value, found, without)
+        return measured._replace(distances=distances, known=rows.has_value)
 
-    def log_ratio(self, distances: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-        """Return 1/2 log(D / D_0): D sums the distances, D_0 the typical distances."""
-        return (distances.sum(-1) / self.typical.sum()).log() / 2
+    def log_ratio(self, measured: Measured) -> Float[Tensor, " n"]:
+        """Return 1/2 log(D / D_0), less what is local: D sums distances, D_0 typical distances."""
+        found = (measured.distances.sum(-1) / self.typical.sum()).log() / 2
+        if self.local is None:
+            return found
+        local = measured.around(self._local_sum)
+        if measured.known is not None:
+            by_column = measured.around_by_column(self.local).sum(-1)
+            local = torch.where(measured.known.all(-1), local, by_column)
+        return found - local
 
-    def split_log_ratio(self, distances: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    @cached_property
+    def _local_sum(self) -> Float[Tensor, " m"]:
+        return torch.empty(0) if self.local is None else self.local.double().sum(-1)
+
+    def split_log_ratio(self, measured: Measured) -> Float[Tensor, "n d"]:
         r"""Split `log_ratio` over the columns: 1/2 (a_d - e_d) / L(D, D_0).
 
         a_d are the parts of D, e_d the parts of D_0; L is the logarithmic mean
         (D - D_0) / (log D - log D_0), with L(D, D) = D, so that nothing is left over.
         """
-        typical = self.typical.sum()
+        distances, typical = measured.distances, self.typical.sum()
         excess = (distances.sum(-1, keepdim=True) - typical) / typical
         slope = torch.where(excess == 0, 1, excess.log1p() / excess)
-        return (distances - self.typical) * slope / typical / 2
+        found = (distances - self.typical) * slope / typical / 2
+        return found if self.local is None else found - measured.around_by_column(self.local)
 
     def state(self) -> State:
         """Return what a model file holds of it, but for the space."""
         tensors = {"points": self.landmarks.points, "typical": self.typical}
-        if self.impossible is not None:
-            tensors["impossible"] = self.impossible
+        if self.impossible is not None and self.local is not None:
+            tensors |= {"impossible": self.impossible, "local": self.local}
+            tensors["handicap"] = self.landmarks.handicap
         return State({}, {name: tensor.cpu().numpy() for name, tensor in tensors.items()})
 
     @classmethod
@@ -115,15 +145,26 @@ class Side:
         usual = [torch.from_numpy(state.array(name, np.float64, (d,))).to(device) for name in names]
         is_distance = all(bool((part > 0).all()) for part in usual)
         require(is_distance, "a distance of its neighbours is not positive.")
-        return cls(space, Landmarks(points, n_groups), usual[0], usual[1] if of_normals else None)
+        if not of_normals:
+            landmarks = Landmarks(points, n_groups, None, torch.zeros_like(points[:, 0]))
+            return cls(space, landmarks, usual[0], None)
+        local, handicap = (
+            torch.from_numpy(state.array(name, np.float32, (len(points), *shape))).to(device)
+            for name, shape in (("local", (d,)), ("handicap", ()))
+        )
+        is_small = bool(((handicap >= 0) & (handicap <= LARGEST_HANDICAP)).all())
+        require(is_small, "what its neighbours are preferred by is out of range.")
+        landmarks = Landmarks(points, n_groups, None, handicap)
+        return cls(space, landmarks, usual[0], usual[1], local)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class View:
-    r"""One reading of how odd a row lies: z(x) = (w / 2 log(D / D_0) - 1/2 log(A / A_0)) / spread.
+    r"""One reading of how odd a row lies: z(x) = (w F - 1/2 log(A / A_0)) / spread.
 
-    D is the mean squared distance to the nearest normal rows, A that to the nearest labelled
+    F = 1/2 log(D / D_0) - 0.3 * mean of 1/2 log(D(v) / D_0), with D the mean squared distance to
+    the nearest normal rows v and D(v) theirs to others; A is the one to the nearest labelled
     anomalies. A column weighs the more, the further labelled anomalies lie from normal rows in it.
     D_0 and A_0 are typical of normal rows, so that z has mean 0 and standard deviation 1 there.
     Without labelled anomalies the second term is absent, and columns weigh alike.
@@ -162,9 +203,9 @@ class View:
         plain, far = _measure_normals(space, *normals)
         if not len(anomalies[1]):
             return cls(plain, None, 1.0, _spread(far))
-        of_anomalies = plain.distances(anomalies[0], space.place_known(anomalies[0]), None)
+        of_anomalies = plain.measure(anomalies[0], space.place_known(anomalies[0]), None)
         novelty = _novelty(far, plain.log_ratio(of_anomalies))
-        space = space.with_weight(column_weights(of_anomalies, plain.typical))
+        space = space.with_weight(column_weights(of_anomalies.distances, plain.typical))
         side, far = _measure_normals(space, *normals)
         other, near = _measure_anomalies(space, anomalies, normals)
         normal_weight = 1 + novelty * _spread(far - near) / _spread(far)
@@ -172,18 +213,18 @@ class View:
 
     def score(self, rows: Rows, ids: Ints | None) -> Float[Tensor, " n"]:
         """Return z."""
-        return self._combine([side.log_ratio(part) for side, part in self._distances(rows, ids)])
+        return self._combine([side.log_ratio(part) for side, part in self._measure(rows, ids)])
 
     def contributions(self, rows: Rows, ids: Ints | None) -> Float[Tensor, "n d"]:
         """Return what each column adds to z."""
-        measured = self._distances(rows, ids)
+        measured = self._measure(rows, ids)
         return self._combine([side.split_log_ratio(part) for side, part in measured])
 
-    def _distances(self, rows: Rows, ids: Ints | None) -> list[tuple[Side, Float[Tensor, "n d"]]]:
+    def _measure(self, rows: Rows, ids: Ints | None) -> list[tuple[Side, Measured]]:
         """Measure the distances to the rows of each label."""
         sides = [side for side in (self.normals, self.anomalies) if side is not None]
         points = self.normals.space.place_known(rows)
-        return [(side, side.distances(rows, points, ids)) for side in sides]
+        return [(side, side.measure(rows, points, ids)) for side in sides]
 
     def _combine(self, sides: list[Tensor]) -> Tensor:
         """Combine the log ratios of both sides."""
@@ -219,15 +260,24 @@ class View:
 def _measure_normals(space: Space, normals: Rows, ids: Ints) -> tuple[Side, Float[Tensor, " n"]]:
     """Build the side of the normals; return also the log ratios of the normals themselves.
 
+    As it is to normals that a row is compared, what is local has a mean of 0 on them.
+
     An impossible value is as far away as the furthest normal, and at least as far as two normals
     are from each other on average: standardised inputs of two rows differ by a variance of 2. In a
     column that labels make light of, it stays as far.
     """
     landmarks = Landmarks.from_points(space.place(normals), _NORMALS, ids)
-    typical, distances = _usual(space, landmarks, normals, ids)
+    typical, measured = _usual(space, landmarks, normals, ids)
+    order = torch.from_numpy(group_order(len(ids), _NORMALS)).to(typical.device)
+    own = Side(space, landmarks, typical, None).split_log_ratio(measured)[order]
+    landmarks = landmarks.preferring(own.sum(-1))
+    typical, measured = _usual(space, landmarks, normals, ids)
     usual = 2 * space.n_axes * space.weight.clamp_min(1)
-    side = Side(space, landmarks, typical, torch.maximum(distances.amax(0), usual))
-    return side, side.log_ratio(distances)
+    impossible = torch.maximum(measured.distances.amax(0), usual)
+    n_known = normals.has_value.double().sum(0).clamp_min(1)
+    local = _LOCAL * (own - measured.around_by_column(own).sum(0) / n_known)
+    side = Side(space, landmarks, typical, impossible, local.float())
+    return side, side.log_ratio(measured)
 
 
 def _measure_anomalies(
@@ -235,32 +285,33 @@ def _measure_anomalies(
 ) -> tuple[Side, Float[Tensor, " n"]]:
     """Build the side of the anomalies; return also the log ratios of the normals."""
     landmarks = Landmarks.from_points(space.place(anomalies[0]), _ANOMALIES, anomalies[1])
-    typical, distances = _usual(space, landmarks, *normals)
+    typical, measured = _usual(space, landmarks, *normals)
     side = Side(space, landmarks, typical, None)
-    return side, side.log_ratio(distances)
+    return side, side.log_ratio(measured)
 
 
 def _usual(
     space: Space, landmarks: Landmarks, normals: Rows, ids: Ints
-) -> tuple[Float[Tensor, " d"], Float[Tensor, "n d"]]:
+) -> tuple[Float[Tensor, " d"], Measured]:
     """Return the typical distances, and each normal's distances with the typical in its gaps."""
     d = len(space.weight)
     alone = torch.full((d,), LEAST / d, dtype=torch.float64, device=space.weight.device)
 
-    def measure(rows: Rows, ids: Ints | None) -> Float[Tensor, "n d"]:
-        return landmarks.distances(space.place_known(rows), space.owner, alone, ids)
+    def measure(rows: Rows, ids: Ints | None) -> Measured:
+        return landmarks.measure(space.place_known(rows), space.owner, alone, ids)
 
     found, has_value = _in_chunks(measure, normals, ids), normals.has_value
-    typical = typical_distances(found, has_value)
-    return typical, torch.where(has_value, found, typical)
+    typical = typical_distances(found.distances, has_value)
+    distances = torch.where(has_value, found.distances, typical)
+    return typical, found._replace(distances=distances, known=has_value)
 
 
 def _in_chunks(
-    measure: Callable[[Rows, Ints | None], Float[Tensor, "n d"]], rows: Rows, ids: Ints | None
-) -> Float[Tensor, "n d"]:
+    measure: Callable[[Rows, Ints | None], Measured], rows: Rows, ids: Ints | None
+) -> Measured:
     """Measure many rows, some at a time."""
     chunks = [slice(start, start + _CHUNK) for start in range(0, len(rows.inputs), _CHUNK)]
-    return torch.cat([measure(rows.take(c), None if ids is None else ids[c]) for c in chunks])
+    return Measured.join([measure(rows.take(c), None if ids is None else ids[c]) for c in chunks])
 
 
 def _novelty(normals: Float[Tensor, " n"], anomalies: Float[Tensor, " m"]) -> float:
