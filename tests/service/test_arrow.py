@@ -1,6 +1,7 @@
 """Arrow streams: what is read, and what is refused before it is."""
 
 import io
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -104,10 +105,8 @@ def test_a_damaged_stream_is_read_or_refused(data):
         body[place] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(body)))
     for damaged in (bytes(body), bytes(body[:cut])):
-        try:
+        with suppress(UserError):
             assert read_arrow(damaged, LIMITS).n_rows <= LIMITS.rows
-        except UserError:
-            pass
 
 
 def test_pandas_and_arrow_are_read_alike():

@@ -56,9 +56,10 @@ def _place(coordinates: Coordinates, inputs: Tensor) -> Tensor:
 
 
 def _log_ratio(side: Side, rows: Rows, points: Tensor) -> Tensor:
-    """Return 1/2 log(D / D_0), as `Side.log_ratio` does."""
+    """Return 1/2 log(D / D_0), less what is local, as `Side.log_ratio` does."""
     landmarks = side.landmarks
-    near = points @ landmarks.points.T * -2 + (landmarks.points**2).sum(-1)
+    squares = (landmarks.points**2).sum(-1) + landmarks.handicap
+    near = points @ landmarks.points.T * -2 + squares
     groups = near.unflatten(-1, (landmarks.n_groups, -1))
     first = torch.arange(landmarks.n_groups) * (len(landmarks.points) // landmarks.n_groups)
     places = groups.argmin(-1) + first  # (n, g)
@@ -68,7 +69,11 @@ def _log_ratio(side: Side, rows: Rows, points: Tensor) -> Tensor:
     owner = nn.functional.one_hot(side.space.owner, d).double()
     found = squared.double() @ owner + LEAST / d
     distances = torch.where(rows.has_value, found, _without(side, rows, found))
-    return (distances.sum(-1) / side.typical.sum()).log() / 2
+    ratio = (distances.sum(-1) / side.typical.sum()).log() / 2
+    if side.local is None:
+        return ratio
+    local = side.local[places].double().mean(1) * rows.has_value
+    return ratio - local.sum(-1)
 
 
 def _without(side: Side, rows: Rows, found: Tensor) -> Tensor:

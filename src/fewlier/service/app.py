@@ -29,7 +29,7 @@ from fewlier.service.openapi import describe
 from fewlier.service.queue import Order, Queue
 from fewlier.service.responses import RETRY, failure, json_response
 from fewlier.service.shelf import Served, Shelf
-from fewlier.service.worker import Settings
+from fewlier.service.told import Settings
 
 JSON = "application/json"
 REFRESH_SECONDS = 1.0

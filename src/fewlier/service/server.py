@@ -4,6 +4,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,8 @@ from fewlier.service.guard import LOOPBACK
 from fewlier.service.limits import Limits
 from fewlier.service.lines import LOGGING
 from fewlier.service.shelf import Shelf
-from fewlier.service.worker import Protocol, Settings
+from fewlier.service.told import Settings
+from fewlier.service.worker import Protocol, make_app
 from fewlier.stopping import hand_over, removed_if_stopped
 
 MAX_CONNECTIONS = 1_000
@@ -98,7 +100,7 @@ def serve(
 def _config(settings: Settings, n_workers: int) -> Config:
     more: dict[str, Any] = {"http": Protocol, "ws": "none", "lifespan": "on", "log_config": LOGGING}
     return Config(
-        settings.make_app,
+        partial(make_app, settings),
         factory=True,
         workers=n_workers,
         access_log=False,

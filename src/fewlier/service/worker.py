@@ -1,12 +1,11 @@
 """What a new worker gets to know. It answers its supervisor before it loads a model, or torch."""
 
 import asyncio
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from fewlier.service.limits import Limits
+from fewlier.service.told import Settings
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -29,34 +28,8 @@ class Protocol(H11Protocol):
             self.transport.close()
 
 
-class Settings(NamedTuple):
-    """What each worker is told. It travels to them in memory, with the token.
+def make_app(settings: Settings) -> "ASGIApp":
+    """Return the application; what it needs takes seconds to load."""
+    from fewlier.service.app import make_app
 
-    Parameters
-    ----------
-    path : Path
-        A model file, or a folder of them.
-    counts : Path
-        A folder for what workers count.
-    limits : Limits
-        What a request may ask for.
-    hosts : tuple of str, or None
-        Names that requests may give in `Host`; None: any.
-    token : str or None
-        What they must bring.
-    threads : int
-        Threads that a worker computes in.
-    """
-
-    path: Path
-    counts: Path
-    limits: Limits
-    hosts: tuple[str, ...] | None
-    token: str | None
-    threads: int
-
-    def make_app(self) -> "ASGIApp":
-        """Return the application; what it needs takes seconds to load."""
-        from fewlier.service.app import make_app
-
-        return make_app(self)
+    return make_app(settings)
