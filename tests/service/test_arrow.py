@@ -92,6 +92,12 @@ def test_text_that_is_not_utf8_is_refused():
         read_arrow(stream(pa.table({"a": column})), LIMITS)
 
 
+def test_a_name_that_is_not_utf8_is_refused():
+    body = stream(ROWS).replace(b"visits", b"visit\x80")
+    with pytest.raises(UserError, match="must be an Arrow stream; got damage"):
+        read_arrow(body, LIMITS)
+
+
 @given(st.binary(max_size=200))
 def test_garbage_is_refused(body):
     with pytest.raises(UserError):

@@ -138,7 +138,7 @@ def test_malformed_inputs_are_refused(service, inputs, message):
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "body", "status", "message"),
+    ("where", "kind", "body", "status", "message"),
     [
         ("/score", JSON, b"{", 400, "must be JSON"),
         ("/score", "text/plain", b"{}", 415, "application/json or application/vnd"),
@@ -152,8 +152,8 @@ def test_malformed_inputs_are_refused(service, inputs, message):
         ("/model", JSON, b"{}", 405, "Method Not Allowed"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(service, path, kind, body, status, message):
-    answer = service.post(path, body, kind)
+def test_what_is_wrong_is_said_in_a_sentence(service, where, kind, body, status, message):
+    answer = service.post(where, body, kind)
     assert (answer.status, set(answer.json)) == (status, {"error"})
     assert message in answer.json["error"]
 

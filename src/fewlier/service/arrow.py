@@ -27,25 +27,31 @@ _HEADER, _BATCH_OF_DICTIONARY, _COMPRESSION = 2, 1, 3
 def read_arrow(body: bytes, limits: Limits) -> Table:
     """Return the rows of a stream; what could grow without bound is refused before it is read."""
     try:
-        _refuse_compressed(body)
-        batches, n_rows = [], 0
-        with ipc.open_stream(pa.py_buffer(body)) as stream:
-            _check_types(stream.schema)
-            for batch in stream:
-                n_rows += batch.num_rows
-                limits.check_shape(n_rows, batch.num_columns)
-                batch.validate(full=True)
-                batches.append(batch)
-            rows = pa.Table.from_batches(batches, stream.schema)
-    except (pa.ArrowException, OSError, struct.error, IndexError) as error:
+        return Table.of(_read(body, limits))
+    except UserError:
+        raise
+    except (pa.ArrowException, ValueError, OSError, struct.error) as error:  # names may be no UTF-8
         raise UserError(
             f"A request must be an Arrow stream; got damage: {str(error)[:200]}."
         ) from error
+
+
+def _read(body: bytes, limits: Limits) -> pa.Table:
+    _refuse_compressed(body)
+    batches, n_rows = [], 0
+    with ipc.open_stream(pa.py_buffer(body)) as stream:
+        _check_types(stream.schema)
+        for batch in stream:
+            n_rows += batch.num_rows
+            limits.check_shape(n_rows, batch.num_columns)
+            batch.validate(full=True)
+            batches.append(batch)
+        rows = pa.Table.from_batches(batches, stream.schema)
     if not n_rows:
         raise UserError("A request must have a row; got none.")
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         _check_cells(name, column, limits)
-    return Table.of(rows)
+    return rows
 
 
 def write_arrow(columns: Mapping[str, pa.Array], facts: Mapping[str, str]) -> bytes:
