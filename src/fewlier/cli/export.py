@@ -28,13 +28,14 @@ def export(
     _require_extra(check)
     from fewlier.detector import AnomalyDetector
     from fewlier.graph.export import export as write
+    from fewlier.graph.export import facts_of
 
     detector = AnomalyDetector.load(model)
     found = write(detector.model_, output, is_checked=check)
     size = output.stat().st_size
     if as_json:
-        facts = {"output": str(output), "bytes": size}
-        echo_json(facts | {"check": found and found._asdict()})
+        facts = {"output": str(output), "bytes": size, "check": found and found._asdict()}
+        echo_json(facts | facts_of(detector.model_))
         return
     checked = "not checked"
     if found is not None:

@@ -68,7 +68,7 @@ def trace(model: FittedModel) -> "ONNXProgram":
     if program is None:
         raise AssertionError("torch.onnx.export returned nothing")
     _rename(program, [one.name for one in inputs])
-    program.model.metadata_props[METADATA] = json.dumps(_facts(model))
+    program.model.metadata_props[METADATA] = json.dumps(facts_of(model))
     return program
 
 
@@ -83,7 +83,7 @@ def _rename(program: "ONNXProgram", names: list[str]) -> None:
         value.name = name
 
 
-def _facts(model: FittedModel) -> dict[str, object]:
+def facts_of(model: FittedModel) -> dict[str, object]:
     """Return what a user of the graph should know."""
     calibration = model.calibration
     return {

@@ -1,12 +1,12 @@
 """Load on a service: one row at a time, 1,000 rows as JSON and as Arrow, and memory over time.
 
     fewlier-bench serve --seconds 20 --workers 2
-    fewlier-bench serve --seconds 600      # ten minutes at full load for each kind of request
+    fewlier-bench serve --seconds 600  # ten minutes of full load by each kind of request
 
 The service runs on loopback with a model of 5,000 x 20 rows, the clients in threads of one process,
 whose share of the processor is printed: on two cores it is taken from the service. Before it stands
 how many rows the library scores in one process, 1,000 at a time.
-Aims: one row at least 150 requests a second, 99 % of them within 50 ms at 16 connections; 1,000 rows
+Aims: one row at least 150 requests a second, 99 % within 50 ms at 16 connections; 1,000 rows
 at 60 % of the library's speed as Arrow and at 25 % as JSON; no errors, no growth of memory.
 """
 
