@@ -13,7 +13,7 @@ from services import JSON, running
 from fewlier.service.arrow import MEDIA_TYPE
 
 pytestmark = pytest.mark.slow
-N = int(os.environ.get("FEWLIER_GARBAGE", "250"))
+N = int(os.environ.get("FEWLIER_GARBAGE", "150"))
 """Requests to send; 10 000 by hand."""
 
 VALUES = st.recursive(

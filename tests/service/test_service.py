@@ -249,22 +249,6 @@ def test_a_killed_worker_is_replaced(service):
     assert service.post("/score", ONE).status == 200
 
 
-def test_a_service_for_others_needs_a_token(path, tmp_path):
-    for words, message in (
-        (["--host", "0.0.0.0"], "must ask for a token"),
-        (["--host", "0.0.0.0", "--no-token"], "by which names it is asked"),
-        (["--token-file", tmp_path / "none"], "--token-file must name a file"),
-    ):
-        done = run("serve", path, *words)
-        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-        assert message in done.stderr
-    short = tmp_path / "short"
-    short.write_text("abc")
-    done = run("serve", path, "--token-file", short)
-    assert "at least 16" in done.stderr
-    assert "abc" not in done.stderr
-
-
 def test_the_token_is_asked_for_everywhere_but_of_health(path, tmp_path):
     token = "correct-horse-battery"
     (tmp_path / "token").write_text(token + "\n")
@@ -370,14 +354,3 @@ class Trickle:
 
     def read(self, _=None):
         return b""
-
-
-def test_a_file_that_is_no_model_is_refused_before_it_is_served(tmp_path):
-    (tmp_path / "a.fewlier").write_bytes(b"garbage")
-    for path, message in (
-        (tmp_path, "not one that fewlier has written"),
-        (tmp_path / "none.fewlier", "cannot be read"),
-    ):
-        done = run("serve", path)
-        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-        assert message in done.stderr

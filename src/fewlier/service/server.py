@@ -77,7 +77,6 @@ def serve(
 ) -> None:
     """Serve the model of a file, or the models of a folder, until a signal says to stop."""
     with tempfile.TemporaryDirectory(prefix="fewlier-serve-") as folder, removed_if_stopped(folder):
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # where all processes count
         shelf = Shelf(path, Path(folder))
         shelf.open()  # what is wrong with a file is said here, and not by every worker
         names = ", ".join(served.name for served in shelf)
@@ -92,6 +91,7 @@ def serve(
             say(
                 f"serving {names} at http://{where} by {n_workers} worker{plural}; Ctrl-C stops it."
             )
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # where the workers count
             hand_over()
             Multiprocess(_config(settings, n_workers), [listening]).run()
     say("stopped serving; every request that had begun was answered.")
