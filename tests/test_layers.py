@@ -23,7 +23,7 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"detector"},
     {"batches"},
     {"plot", "files", "demo"},
-    {"report", "service", "graph"},
+    {"report", "service", "graph", "mlflow", "mlflow_code"},
     {"cli"},
     {"__main__"},
 ]

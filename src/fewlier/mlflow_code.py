@@ -4,7 +4,7 @@ It is copied into the folder of a model and run there, under another name than h
 """
 
 import json
-from typing import Any
+from typing import Any, final
 
 
 def make_model() -> Any:  # noqa: ANN401 - a PythonModel
@@ -12,8 +12,9 @@ def make_model() -> Any:  # noqa: ANN401 - a PythonModel
     import pandas as pd
     from mlflow.pyfunc import PythonModel
 
-    from fewlier import AnomalyDetector
+    from fewlier.detector import AnomalyDetector
 
+    @final
     class Detector(PythonModel):  # type: ignore[misc] # MLflow may not be there to be looked into
         def load_context(self, context: Any) -> None:  # noqa: ANN401
             self.detector = AnomalyDetector.load(context.artifacts["detector"])
@@ -26,7 +27,7 @@ def make_model() -> Any:  # noqa: ANN401 - a PythonModel
         ) -> pd.DataFrame:
             why = self.detector.explain(model_input)
             calibration = self.detector.model_.calibration
-            found = {
+            found: dict[str, Any] = {
                 "anomaly_score": why.score,
                 "is_anomaly": why.score > calibration.threshold,
                 "p_value": calibration.p_value(why.score),

@@ -1,0 +1,110 @@
+"""A detector as a model of MLflow: saved, loaded and served."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from factories import FEATURES, payments, small
+
+from fewlier.mlflow import log_model, save_model
+
+ROWS = payments(seed=7)[FEATURES].head(20)
+
+
+@pytest.fixture(scope="module")
+def detector():
+    bills = payments()
+    return small().fit(bills[FEATURES], bills["fraud"])
+
+
+@pytest.fixture(scope="module")
+def folder(detector, tmp_path_factory):
+    path = tmp_path_factory.mktemp("mlflow") / "model"
+    save_model(detector, path)
+    return path
+
+
+def test_the_folder_holds_the_model_file_and_no_pickle(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert [path.name for path in files if path.suffix == ".fewlier"] == ["detector.fewlier"]
+    assert not [path for path in files if path.suffix in {".pkl", ".pickle", ".joblib", ".pt"}]
+    assert not [path for path in files if path.read_bytes()[:1] == b"\x80"]
+
+
+def test_a_loaded_model_says_what_the_detector_says(folder, detector):
+    model = mlflow.pyfunc.load_model(str(folder))
+    rows = ROWS.set_index(pd.Index(range(100, 120)))
+    found = model.predict(rows)
+    assert found.index.tolist() == rows.index.tolist()
+    np.testing.assert_array_equal(found["anomaly_score"], detector.anomaly_score(rows))
+    np.testing.assert_array_equal(found["is_anomaly"], detector.predict(rows) == 1)
+    np.testing.assert_array_equal(found["p_value"], detector.p_value(rows))
+    reasons = model.predict(rows, params={"reasons": 2})["reasons"]
+    first = json.loads(reasons.iloc[0])
+    expected = detector.explain(rows).top(0, 2)
+    assert [why["text"] for why in first] == [str(why) for why in expected]
+
+
+def test_the_signature_has_the_columns(folder):
+    signature = mlflow.models.get_model_info(str(folder)).signature
+    assert signature.inputs.input_names() == FEATURES
+    assert [str(one.type.name) for one in signature.inputs] == ["double", "double", "string"]
+
+
+def test_a_model_is_logged_to_a_run(detector, tmp_path):
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
+    with mlflow.start_run():
+        logged = log_model(detector)
+    found = mlflow.pyfunc.load_model(logged.model_uri).predict(ROWS)
+    np.testing.assert_array_equal(found["anomaly_score"], detector.anomaly_score(ROWS))
+
+
+def test_a_served_model_answers_requests(folder, detector):
+    rows = ROWS.astype(object).where(ROWS.notna(), None)
+    with serving(folder) as url:
+        answer = ask(url, {"dataframe_split": rows.to_dict(orient="split")})
+    found = pd.DataFrame(answer["predictions"])
+    np.testing.assert_allclose(found["anomaly_score"], detector.anomaly_score(ROWS), rtol=1e-12)
+
+
+@contextmanager
+def serving(folder):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [Path(sys.executable).with_name("mlflow"), "models", "serve", "-m", folder]
+    command += ["--env-manager", "local", "-p", str(port), "-h", "127.0.0.1"]
+    process = subprocess.Popen([*map(str, command)], start_new_session=True)
+    try:
+        deadline = time.monotonic() + 240
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=5).close()
+                break
+            except (urllib.error.URLError, ConnectionError):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/invocations"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
+
+
+def ask(url, document):
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(document).encode(), headers)
+    with urllib.request.urlopen(request, timeout=120) as response:
+        return json.loads(response.read())
