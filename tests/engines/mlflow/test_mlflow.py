@@ -63,7 +63,8 @@ def test_the_signature_has_the_columns(folder):
     assert [str(one.type.name) for one in signature.inputs] == ["double", "double", "string"]
 
 
-def test_a_model_is_logged_to_a_run(detector, tmp_path):
+def test_a_model_is_logged_to_a_run(detector, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MLflow keeps artefacts in the folder it is called from
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
     with mlflow.start_run():
         logged = log_model(detector)
