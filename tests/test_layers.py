@@ -23,6 +23,7 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"detector", "batches"},
     {"plot", "files", "demo"},
     {"report"},
+    {"labelling"},
     {"cli"},
     {"__main__"},
 ]
