@@ -29,6 +29,7 @@ from fewlier.labelling.told import with_answers
 from fewlier.labelling.usual import Expected, expected_values
 from fewlier.labelling.worth import Looked, Worth
 from fewlier.settings import LARGEST_SEED
+from fewlier.table import Table
 from fewlier.table.labels import UNLABELLED, Labels
 
 
@@ -256,9 +257,9 @@ class Session:
             return self._fits.detector(self._labels.codes)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._subject.table.names
+    def table(self) -> Table:
+        """All columns, as the user knows them."""
+        return self._subject.table
 
     @property
     def n_rows(self) -> int:
