@@ -507,9 +507,10 @@ function render({ model, el }) {
     setTimeout(() => waiting.delete(id) && reject(new Error("The kernel does not answer. It may be busy with another cell, or stopped.")), PATIENCE);
     model.send({ id, action, body });
   });
-  // JupyterLab takes letters for commands, such as deleting a cell, unless the focus is in here.
   const root = document.createElement("div");
-  root.dataset.lmSuppressShortcuts = "true";
+  // JupyterLab takes letters for commands, such as deleting a cell. Its rules match the element that
+  // has the focus, so this must be on that one; on a parent it comes too late.
+  root.addEventListener("focusin", (event) => event.target.setAttribute("data-lm-suppress-shortcuts", "true"));
   root.tabIndex = 0;
   root.setAttribute("role", "region");
   root.setAttribute("aria-label", "Labelling");
