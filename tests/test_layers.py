@@ -24,6 +24,7 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"plot", "files", "demo"},
     {"report"},
     {"labelling"},
+    {"notebook"},
     {"cli"},
     {"__main__"},
 ]

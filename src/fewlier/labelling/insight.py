@@ -24,6 +24,14 @@ class Known(NamedTuple):
     labels: Codes
 
 
+class Histogram(NamedTuple):
+    """How many rows of a table have which score, in bars of equal width from `low` to `high`."""
+
+    low: float
+    high: float
+    counts: list[float]
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Insight:
@@ -77,6 +85,11 @@ class Insight:
         """Return the share of the rows of the table that are worth less."""
         below = self.pool.stands_for[self.score < score].sum()
         return float(below / self.pool.stands_for.sum())
+
+    def histogram(self, n_bars: int = 60) -> Histogram:
+        """Return what the rows of the table are worth."""
+        counts, edges = np.histogram(self.score, n_bars, weights=self.pool.stands_for)
+        return Histogram(float(edges[0]), float(edges[-1]), counts.tolist())
 
     def nearest(self, point: Floats, row: int) -> tuple[int | None, int | None]:
         """Return the rows nearest to a point: a normal one, and a known anomaly, if there are.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from fewlier.labelling.answers import Answer, Cell
+from fewlier.labelling.insight import Histogram
 from fewlier.labelling.remaining import Remaining
 from fewlier.reasons.reason import Reason
 
@@ -97,6 +98,8 @@ class Progress:
         Whether one has ended, so that questions have p-values.
     fit_error : str or None
         Why the last one did not end well, if so.
+    scores : Histogram
+        What the rows of the table are worth.
     """
 
     asked: int
@@ -110,6 +113,7 @@ class Progress:
     is_fitting: bool
     has_fit: bool
     fit_error: str | None
+    scores: Histogram
 
     def to_json(self) -> dict[str, Any]:
         """Return the progress as JSON values."""
@@ -119,4 +123,5 @@ class Progress:
             "curve": list(self.curve),
             "kinds": dict(self.kinds),
             "remaining": remaining,
+            "scores": self.scores._asdict(),
         }

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import accumulate
 from numbers import Integral
-from types import TracebackType
 from typing import final
 
 import numpy as np
@@ -16,7 +15,7 @@ from fewlier.arrays import Floats, Ints
 from fewlier.atomic import PathLike
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import ParameterError, UserError, check_parameter
-from fewlier.labelling.answers import Answer, Stack
+from fewlier.labelling.answers import Answer, Cell, Stack
 from fewlier.labelling.choice import ASKS, BY_HAND, Ask, choose
 from fewlier.labelling.fits import Fits
 from fewlier.labelling.insight import Insight
@@ -30,6 +29,7 @@ from fewlier.labelling.told import with_answers
 from fewlier.labelling.usual import Expected, expected_values
 from fewlier.labelling.worth import Looked, Worth
 from fewlier.settings import LARGEST_SEED
+from fewlier.table import Table
 from fewlier.table.labels import UNLABELLED, Labels
 
 
@@ -197,6 +197,11 @@ class Session:
                 self._answers.get(row),
             )
 
+    def cells(self, row: int) -> dict[str, Cell]:
+        """Return all columns of a row as the user knows them."""
+        self._check_row(row)
+        return self._subject.cells(row)
+
     def ranking(self, n: int = 100) -> tuple[Ranked, ...]:
         """Return the n rows worth most, with the answers that stand."""
         with self._guard:
@@ -232,6 +237,7 @@ class Session:
                 is_fitting=self._fits.is_running,
                 has_fit=latest is not None,
                 fit_error=self._fits.error,
+                scores=self._insight.histogram(),
             )
 
     @property
@@ -251,9 +257,9 @@ class Session:
             return self._fits.detector(self._labels.codes)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._subject.table.names
+    def table(self) -> Table:
+        """All columns, as the user knows them."""
+        return self._subject.table
 
     @property
     def n_rows(self) -> int:
@@ -270,12 +276,7 @@ class Session:
         """Return the session; the end of the block closes it."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the session."""
         self.close()
 
