@@ -7,11 +7,15 @@ from scipy.special import expit
 
 from fewlier.arrays import Bools, Floats, Ints
 
-# Mean and standard deviation over tables of the intercept and of the slope of log odds on the
-# score: what is known of a table before the first answer.
-_MEAN, _DEVIATION = np.array([-5.0, 1.0]), np.array([1.5, 0.4])
-_STEPS, _DRAWS = 50, 400
-_SHARE = 0.9
+# Intercept and slope of log odds on the score, over tables: mean, deviations and correlation.
+_MEAN = np.array([-4.7, 1.3])
+_DEVIATION, _CORRELATION = np.array([2.9, 1.0]), -0.92
+# Other rows that stand in as normal ones, one at each of their quantiles. Most rows are normal.
+_N_NORMAL = 50
+# No table follows a logistic curve exactly: intervals of tables needed twice the variance.
+_INFLATION = 2.0
+_STEPS, _LARGEST_STEP = 50, 2.0
+_DRAWS, _SHARE, _N_BINS = 400, 0.9, 200
 
 
 class Remaining(NamedTuple):
@@ -28,8 +32,10 @@ def estimate_remaining(
     r"""Estimate how many of the other rows are anomalies.
 
     A row with score s is one with log odds a + b s. The answers, each with the score that its row
-    had when it was asked, give the posterior of a and b, normal around its maximum; the prior is
-    what was found on other tables. Each of 400 draws of a and b gives a number of anomalies.
+    had when it was asked, and fifty of the other rows, taken for normal, give the posterior of a
+    and b, normal around its maximum; the prior is what was found on other tables. Each of 400 draws
+    of a and b gives a number of anomalies. The estimate is the median, and the interval holds the
+    middle 90 %.
 
     Parameters
     ----------
@@ -40,24 +46,35 @@ def estimate_remaining(
     seed : int
         What is drawn depends on it alone.
     """
-    x = np.column_stack([np.ones(len(asked)), asked])
-    at, precision = _MEAN, np.diag(1 / _DEVIATION**2)
+    bins, counts = _binned(*others)
+    if not counts.sum():
+        return Remaining(0.0, 0, 0)
+    normal = np.quantile(others[0], (np.arange(_N_NORMAL) + 0.5) / _N_NORMAL)
+    score = np.concatenate([asked, normal])
+    at, covariance = _posterior(score, np.pad(is_anomaly.astype(np.float64), (0, _N_NORMAL)))
+    rng = np.random.default_rng(seed)
+    draws = rng.multivariate_normal(at, _INFLATION * covariance, size=_DRAWS)
+    p = expit(draws[:, :1] + np.maximum(draws[:, 1:], 0.0) * bins)
+    left = rng.binomial(counts, p).sum(1)
+    low, middle, high = np.quantile(left, [(1 - _SHARE) / 2, 0.5, (1 + _SHARE) / 2]).tolist()
+    return Remaining(middle, int(low), int(np.ceil(high)))
+
+
+def _posterior(score: Floats, is_anomaly: Floats) -> tuple[Floats, Floats]:
+    """Return the likeliest intercept and slope, shape (2,), and their covariance, by Newton."""
+    x = np.column_stack([np.ones(len(score)), score])
+    covariance = np.outer(_DEVIATION, _DEVIATION) * [[1, _CORRELATION], [_CORRELATION, 1]]
+    precision, at = np.linalg.inv(covariance), _MEAN
     for _ in range(_STEPS):
         p = expit(x @ at)
         slope = x.T @ (is_anomaly - p) - precision @ (at - _MEAN)
         curvature = x.T @ (x * (p * (1 - p))[:, None]) + precision
         step = np.linalg.solve(curvature, slope)
-        at = at + step * min(1.0, 2.0 / max(np.abs(step).max(), 1e-9))
-    rng = np.random.default_rng(seed)
-    draws = rng.multivariate_normal(at, np.linalg.inv(curvature), size=_DRAWS)
-    bins, counts = _binned(*others)
-    p = expit(draws[:, :1] + np.maximum(draws[:, 1:], 0.0) * bins)
-    left = rng.binomial(counts, p).sum(1)
-    low, high = np.quantile(left, [(1 - _SHARE) / 2, (1 + _SHARE) / 2]).astype(np.int64).tolist()
-    return Remaining(float(left.mean()), low, high)
+        at = at + step * min(1.0, _LARGEST_STEP / max(np.abs(step).max(), 1e-9))
+    return at, np.linalg.inv(curvature)
 
 
 def _binned(scores: Floats, stands_for: Floats) -> tuple[Floats, Ints]:
     """Count scores in bins so narrow that their middle stands for all of them."""
-    counts, edges = np.histogram(scores, bins=200, weights=stands_for)
+    counts, edges = np.histogram(scores, bins=_N_BINS, weights=stands_for)
     return (edges[:-1] + edges[1:]) / 2, np.round(counts).astype(np.int64)
