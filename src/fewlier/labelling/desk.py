@@ -14,7 +14,7 @@ from fewlier.labelling.answers import Answer, Cell, Stack
 from fewlier.labelling.labelled import Labelled
 from fewlier.labelling.question import Question
 from fewlier.labelling.session import Session
-from fewlier.labelling.subject import cells_of
+from fewlier.labelling.subject import as_given, cells_of
 from fewlier.shown import shown
 
 Json: TypeAlias = dict[str, Any]
@@ -200,7 +200,8 @@ class Desk:
                 f"A browser takes tables of up to {MOST_DOWNLOADED} rows from here; this one has "
                 f"{self._session.n_rows}. Use fewlier label --export FILE."
             )
-        labelled = Labelled.of(self._session)
+        rows = as_given(self._session.table, is_named=True)
+        labelled = Labelled.of(rows, self._session.labels)
         name = f"{PurePath(self._name).name.partition('.')[0] or 'table'}.labelled.csv"
         return {
             "file": {"name": name, "text": labelled.to_csv()},

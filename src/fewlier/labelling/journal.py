@@ -57,10 +57,10 @@ class Recorded:
         if not lines:
             return cls((), (), 0)
         columns = _read_header(lines[0], name)
-        stack: Stack = ()
+        stack: list[Answer] = []
         for number, line in enumerate(lines[1:], 2):
-            stack = _read_line(line, stack, f"{name}, line {number}")
-        return cls(columns, stack, len(content) - len(torn))
+            _read_line(line, stack, f"{name}, line {number}")
+        return cls(columns, tuple(stack), len(content) - len(torn))
 
 
 @final
@@ -90,9 +90,9 @@ class Journal:
             self.close()
             raise
 
-    def begin(self, columns: Sequence[str], n_rows: int) -> None:
+    def begin(self, columns: Sequence[str]) -> None:
         """Write the first line of a new file."""
-        self._write(_header(columns, n_rows))
+        self._write(_header(columns))
         folder = os.open(self._path.resolve().parent, os.O_RDONLY)
         try:
             os.fsync(folder)  # else the file itself may be gone after a power cut
@@ -174,10 +174,19 @@ def read_answers(path: PathLike) -> Recorded:
     return found
 
 
-def as_lines(columns: Sequence[str], n_rows: int, answers: Stack) -> bytes:
+def as_lines(columns: Sequence[str], answers: Stack) -> bytes:
     """Return a whole file of answers."""
-    records = (_header(columns, n_rows), *(answer.to_json() for answer in answers))
+    records = (_header(columns), *(answer.to_json() for answer in answers))
     return b"".join(map(as_line, records))
+
+
+def is_answers(path: PathLike) -> bool:
+    """Whether a file holds answers, by its first bytes; a pipe is not asked."""
+    if not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        start = as_line({"format": FORMAT})[:-2]
+        return file.read(len(start)) == start
 
 
 def as_line(record: Mapping[str, Any]) -> bytes:
@@ -185,13 +194,12 @@ def as_line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, allow_nan=False).encode() + b"\n"
 
 
-def _header(columns: Sequence[str], n_rows: int) -> dict[str, Any]:
+def _header(columns: Sequence[str]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "version": __version__,
         "time": now(),
-        "rows": n_rows,
         "columns": list(columns),
     }
 
@@ -216,19 +224,21 @@ def _read_header(line: bytes, name: str) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _read_line(line: bytes, stack: Stack, where: str) -> Stack:
-    """Return the answers after one more line."""
+def _read_line(line: bytes, stack: list[Answer], where: str) -> None:
+    """Add what one more line says to the answers."""
     try:
         record = json.loads(line)
         if "undo" not in record:
-            return (*stack, Answer.from_json(record))
+            stack.append(Answer.from_json(record))
+            return
         if stack and stack[-1].key._asdict() == record["undo"]:
-            return stack[:-1]
-        found = "takes back an answer that is not the last"
+            stack.pop()
+            return
+        found = "it takes back another answer than the last"
     except (ValueError, KeyError, TypeError) as error:
-        found = str(error) if isinstance(error, UserError) else "is neither an answer nor an undo"
+        found = str(error) if isinstance(error, UserError) else "it is damaged"
     raise UserError(
-        f"{where}: every line must be an answer, or take the last one back; this one {found}. "
+        f"{where}: every line must be an answer, or take the last one back; got another: {found}. "
         "Restore the file, or remove the line."
     )
 

@@ -7,9 +7,7 @@ from typing import NamedTuple, final
 
 import pyarrow as pa
 
-from fewlier.labelling.session import Session
-from fewlier.labelling.subject import as_given
-from fewlier.table.labels import UNLABELLED, WORDS
+from fewlier.table.labels import UNLABELLED, WORDS, Labels
 from fewlier.table.writing import create_table
 
 
@@ -26,11 +24,10 @@ class Labelled(NamedTuple):
     has_kinds: bool
 
     @classmethod
-    def of(cls, session: Session) -> "Labelled":
-        """Put the labels of a session beside its table."""
-        table, labels = session.table, session.labels
+    def of(cls, rows: pa.Table, labels: Labels) -> "Labelled":
+        """Put labels beside a table."""
         names = (f"label_{n}" if n else "label" for n in count())
-        name = next(name for name in names if name not in table.cells)
+        name = next(name for name in names if name not in rows.column_names)
         codes = labels.codes.tolist()
         if labels.kinds:
             cells = [
@@ -39,7 +36,6 @@ class Labelled(NamedTuple):
             ]
         else:
             cells = [None if code == UNLABELLED else str(code) for code in codes]
-        rows: pa.Table = as_given(table, is_named=True)
         rows = rows.append_column(name, pa.array(cells, pa.string()))
         return cls(rows, name, bool(labels.kinds))
 

@@ -35,7 +35,7 @@ class Ledger:
             self._identities = Identities.of(table, columns)
             self._stack = locate(self._stack, self._identities, str(path))
             if self._journal is not None and not self._journal.recorded.n_bytes:
-                self._journal.begin(columns, table.n_rows)
+                self._journal.begin(columns)
         except BaseException:
             self.close()
             raise
