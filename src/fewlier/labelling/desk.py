@@ -29,7 +29,7 @@ MOST_SAID = 2000  # characters of a note or a kind
 _WHY = {
     "oddest": "The row most worth asking about.",
     "surest": "The row most worth asking about.",
-    "different": "Among the oddest rows, the one least like the anomalies found so far.",
+    "different": "Odd in another way than the anomalies found so far.",
     "doubtful": "As likely an anomaly as a normal row.",
 }
 
