@@ -15,7 +15,7 @@ from factories import payments
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-PAGE = ("page.html", "page.css", "page.js", "page.mplstyle")
+PAGE = ("page.html", "page.css", "page.js", "page.mplstyle", "labelling.*")
 
 
 def run(*command, cwd, **variables):

@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from contrasts import CONTRASTS
-from labelling.conftest import HOSTILE, open_session
+from labelling.conftest import HOSTILE, open_session, shop
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -24,15 +24,6 @@ from fewlier_bench.studies.browser import NEEDED, PHONE, Screen, has_chromium, r
 pytestmark = pytest.mark.slow
 
 N_ODD = 24  # the first rows of the table are anomalies
-SERVER = """
-import sys
-from pathlib import Path
-from labelling.conftest import open_session
-from fewlier.labelling.page import serve
-
-with open_session(sys.argv[1]) as session:
-    serve(session, Path(sys.argv[2]).write_text, name="shop.csv", open_browser=False)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -103,46 +94,47 @@ def alert(page):
     return text(page, ".alert p")
 
 
-def start(path, told):
-    """Start a server of its own, as the command does; return it and its address."""
-    told.unlink(missing_ok=True)
-    words = [sys.executable, "-c", SERVER, str(path), str(told)]
-    folders = os.pathsep.join(str(folder) for folder in (Path(__file__).parents[1],))
-    server = subprocess.Popen(words, env=os.environ | {"PYTHONPATH": folders})
-    for _ in range(600):
-        if told.exists() and (address := told.read_text("utf-8")):
-            return server, address
-        assert server.poll() is None
-        threading.Event().wait(0.05)
-    raise TimeoutError
+@contextmanager
+def command(table, answers):
+    """Run `fewlier label`; yields the process and the address that it prints."""
+    words = [sys.executable, "-m", "fewlier", "label", table, "-o", answers, "--no-browser"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        for line in process.stderr:
+            if "http://127.0.0.1:" in line:
+                break
+        yield process, line.split()[-1]
+        process.kill()
 
 
 def test_of_sixty_answers_none_is_lost_when_the_server_is_killed_half_way(chromium, tmp_path):
-    path, told, asked = tmp_path / "labels.jsonl", tmp_path / "address", []
+    table, path, asked = tmp_path / "shop.csv", tmp_path / "labels.jsonl", []
+    shop().to_csv(table, index=False)
 
     def go_on(n):
         for _ in range(n):
             key = " " if len(asked) % 10 == 9 else "a" if row(chromium) < N_ODD else "n"
             asked.append((answer(chromium, key), {"a": 1, "n": 0, " ": None}[key]))
 
-    server, address = start(path, told)
-    opened(chromium, address)
-    go_on(30)
-    server.send_signal(signal.SIGKILL)
-    server.wait()
-    shown = row(chromium)
-    press(chromium, "a")
-    assert alert(chromium).startswith("The server does not answer. Start the command again")
-    assert row(chromium) == shown  # the answer was not taken
-    server, address = start(path, told)
-    opened(chromium, address)
-    assert row(chromium) == shown
-    assert "of 27 answers, 3 skipped" in text(chromium, ".found")
-    go_on(30)
-    chromium.refresh()
-    until(chromium, lambda: "of 54 answers" in (text(chromium, ".found") or ""))
-    server.terminate()
-    server.wait()
+    with command(table, path) as (server, address):
+        opened(chromium, address)
+        go_on(30)
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        shown = row(chromium)
+        press(chromium, "a")
+        assert alert(chromium).startswith("The server does not answer. Start the command again")
+        assert row(chromium) == shown  # the answer was not taken
+    with command(table, path) as (server, address):
+        opened(chromium, address)
+        assert row(chromium) == shown
+        assert "of 27 answers, 3 skipped" in text(chromium, ".found")
+        go_on(30)
+        chromium.refresh()
+        until(chromium, lambda: "of 54 answers" in (text(chromium, ".found") or ""))
+        server.terminate()
+        assert server.wait() == 128 + signal.SIGTERM
+        assert "stopped; 60 answers are kept." in server.stderr.read()
     with open_session(path) as session:
         assert given(session) == asked
         assert len(dict(asked)) == 60

@@ -4,16 +4,13 @@ import json
 import secrets
 import socket
 import threading
-import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from fewlier.atomic import PathLike
 from fewlier.errors import UserError
 from fewlier.labelling.desk import Desk
-from fewlier.labelling.session import Session
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -34,39 +31,6 @@ def require_extra() -> None:
             f"The page needs starlette and uvicorn; {error.name} is not installed. "
             "Run: pip install 'fewlier[label]', or ask in the terminal with --terminal."
         ) from error
-
-
-def serve(
-    session: Session,
-    told: Callable[[str], object],
-    *,
-    name: str = "table",
-    model_path: PathLike | None = None,
-    port: int = 0,
-    open_browser: bool = True,
-) -> None:
-    """Serve the page of a session until the process is stopped.
-
-    Parameters
-    ----------
-    session : Session
-        What asks and learns.
-    told : callable
-        Is called with the address of the page, which lets in who has it.
-    name : str
-        What the table is called.
-    model_path : path or None
-        Where the page saves a model.
-    port : int
-        Where to listen on loopback; 0 is any port that is free.
-    open_browser : bool
-        Whether to show the page in the user's browser.
-    """
-    with serving(Desk(session, name=name, model_path=model_path), port) as address:
-        told(address)
-        if open_browser:
-            webbrowser.open(address)
-        threading.Event().wait()
 
 
 def make_app(desk: Desk, token: str, port: int) -> "ASGIApp":
