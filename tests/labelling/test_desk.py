@@ -12,6 +12,7 @@ from labelling.conftest import HOSTILE, open_session, shop
 
 from fewlier import AnomalyDetector, Session
 from fewlier.labelling.desk import MOST_TEXT, Desk
+from fewlier.labelling.subject import cells_of
 
 
 def ask(desk, action="state", **body):
@@ -66,19 +67,19 @@ def test_a_card_shows_every_column_of_the_row_and_of_the_rows_beside_it(desk, se
         _, reply = answer(desk)
     card = reply["state"]["question"]
     assert card["beside"].keys() == {"normal", "anomaly"}
-    own = session.cells(card["row"])
+    own = cells_of(session.table, card["row"])
     shown = {cell["column"]: cell for cell in card["cells"]}
     assert {"id", "note", f"shop {HOSTILE}", "day (date)", "weight"} <= shown.keys()
     for name in ("amount", "visits", "weight"):
         for key, number in {"value": card["row"], **card["beside"]}.items():
-            cell = session.cells(number)[name]
+            cell = cells_of(session.table, number)[name]
             assert shown[name][key] == (None if cell is None else f"{cell:.12g}")
     unscored = [cell["column"] for cell in card["cells"] if "adds" not in cell]
     assert unscored == ["id", "note"]
     adds = [cell["adds"] for cell in card["cells"] if "adds" in cell]
     assert adds == sorted(adds, reverse=True)
     assert shown["id"]["value"] == own["id"]
-    assert shown["day (date)"]["normal"] == session.cells(card["beside"]["normal"])["day"]
+    assert shown["day (date)"]["normal"] == cells_of(session.table, card["beside"]["normal"])["day"]
 
 
 def test_long_and_unprintable_cells_are_shown_cut_and_visible():

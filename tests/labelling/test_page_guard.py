@@ -4,11 +4,15 @@ That nothing here has answered, the fixture `untouched` looks after.
 """
 
 import json
+import socket
+import sys
 
 import pytest
 from starlette.testclient import TestClient
 
-from fewlier.labelling.page import MAX_BODY, make_app
+from fewlier.errors import UserError
+from fewlier.labelling.page import MAX_BODY, make_app, serving
+from fewlier.notebook import label
 
 PORT, TOKEN = 8765, "the-right-token"
 HOME = f"http://127.0.0.1:{PORT}"
@@ -163,3 +167,23 @@ def test_what_is_not_a_request_is_refused_in_words(body, friend):
     reply = ask(friend, "answer", body=body)
     assert reply.status_code == 200
     assert reply.json()["error"]
+
+
+def test_a_port_that_is_taken_is_told(untouched):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=rf"The port must be free; got {port}: .*--port"):
+            serving(untouched, port).__enter__()
+
+
+@pytest.mark.parametrize("package", ["starlette", "uvicorn"])
+def test_a_missing_package_is_told_with_what_installs_it(package, untouched, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UserError, match=rf"{package} is not installed.*'fewlier\[label\]'"):
+        serving(untouched).__enter__()
+
+
+def test_the_widget_says_what_it_needs(session, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(UserError, match=r"anywidget is not installed.*'fewlier\[notebook\]'"):
+        label(session)

@@ -74,13 +74,15 @@ def _do(session: "Session", question: "Question", key: str) -> bool:
 
 def _show(session: "Session", question: "Question") -> None:
     """Print a row beside those most like it, and how far the work is."""
+    from fewlier.labelling.subject import cells_of
+
     p_value = "" if question.p_value is None else f", p = {question.p_value:.2g}"
     say(
         f"question {question.number}: row {question.row}, odder than {question.place:.2%} of the "
         f"rows{p_value} ({question.chosen})"
     )
     beside = {
-        f"{name} row {row}": session.cells(row)
+        f"{name} row {row}": cells_of(session.table, row)
         for name, row in (
             ("normal", question.nearest_normal),
             ("anomaly", question.nearest_anomaly),

@@ -96,6 +96,8 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     if export is not None:
         _export(table, column_of, output, export)
         return
+    if model_out is not None:
+        check_file_output(model_out, "A model", table, output)
     columns = read_columns(column or [], ignore or [])
     with _open(table, column_of, output, (model, columns), ask, random_state) as session:
         if terminal:
@@ -103,7 +105,6 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
         else:
             _serve(session, table, (port, browser), model_out)
         if model_out is not None:
-            check_file_output(model_out, "A model", table, output)
             say("fitting a detector with all answers ...")
             session.detector.save(model_out)
         _conclude(session, table, output, as_json)

@@ -14,7 +14,7 @@ from fewlier.labelling.answers import Answer, Cell, Stack
 from fewlier.labelling.labelled import Labelled
 from fewlier.labelling.question import Question
 from fewlier.labelling.session import Session
-from fewlier.labelling.subject import as_given
+from fewlier.labelling.subject import as_given, cells_of
 from fewlier.shown import shown
 
 Json: TypeAlias = dict[str, Any]
@@ -29,7 +29,7 @@ MOST_SAID = 2000  # characters of a note or a kind
 _WHY = {
     "oddest": "The row most worth asking about.",
     "surest": "The row most worth asking about.",
-    "different": "Among the oddest rows, the one least like the anomalies found so far.",
+    "different": "Odd in another way than the anomalies found so far.",
     "doubtful": "As likely an anomaly as a normal row.",
 }
 
@@ -125,7 +125,9 @@ class Desk:
         """Return a row with its reasons, beside the rows most like it."""
         nearest = {"normal": question.nearest_normal, "anomaly": question.nearest_anomaly}
         beside = {
-            name: self._session.cells(row) for name, row in nearest.items() if row is not None
+            name: cells_of(self._session.table, row)
+            for name, row in nearest.items()
+            if row is not None
         }
         cells, scored = [], set()
         for reason in question.reasons:
@@ -156,18 +158,16 @@ class Desk:
         n = body.get("n")
         if type(n) is not int or not 0 < n <= MOST_RANKED:
             raise UserError(f"A ranking must have 1 to {MOST_RANKED} rows; got {n!r}.")
-        lines = []
-        for line in self._session.ranking(n):
-            question = self._session.question(line.row)
-            lines.append(
-                {
-                    "row": line.row,
-                    "score": line.score,
-                    "p_value": question.p_value,
-                    "reasons": [shown(str(one), MOST_REASON) for one in question.reasons[:3]],
-                    "answer": line.answer and _answer_json(line.answer),
-                }
-            )
+        lines = [
+            {
+                "row": line.row,
+                "score": line.score,
+                "p_value": line.p_value,
+                "reasons": [shown(str(reason), MOST_REASON) for reason in line.reasons[:3]],
+                "answer": line.answer and _answer_json(line.answer),
+            }
+            for line in self._session.ranking(n)
+        ]
         return {"ranking": lines}
 
     def _answer(self, body: Json) -> Json:

@@ -80,7 +80,11 @@ def serving(desk: Desk, port: int = 0) -> Iterator[str]:
     with _listen(port) as listening:
         port = listening.getsockname()[1]
         config = uvicorn.Config(
-            make_app(desk, token, port), log_level="warning", lifespan="off", ws="none"
+            make_app(desk, token, port),
+            log_level="warning",
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=2,
         )
         server = uvicorn.Server(config)
         # In a thread of its own it leaves signals alone: `stopping` answers them.

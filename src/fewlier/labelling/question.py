@@ -64,15 +64,19 @@ class Question:
 
 
 class Ranked(NamedTuple):
-    """A row of the ranking: its number, what it is worth, and the answer that stands."""
+    """A row of the ranking: what it is worth, the answer that stands, and as in `Question`."""
 
     row: int
     score: float
     answer: Answer | None
+    p_value: float | None
+    reasons: tuple[Reason, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return the line as JSON values."""
-        return self._asdict() | {"answer": self.answer and self.answer.to_json()}
+        reasons = [reason._asdict() | {"text": str(reason)} for reason in self.reasons]
+        answer = self.answer and self.answer.to_json()
+        return self._asdict() | {"answer": answer, "reasons": reasons}
 
 
 @final

@@ -15,7 +15,7 @@ from fewlier.arrays import Floats, Ints
 from fewlier.atomic import PathLike
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import ParameterError, UserError, check_parameter
-from fewlier.labelling.answers import Answer, Cell, Stack
+from fewlier.labelling.answers import Answer, Stack
 from fewlier.labelling.choice import ASKS, BY_HAND, Ask, choose
 from fewlier.labelling.fits import Fits
 from fewlier.labelling.insight import Insight
@@ -181,9 +181,7 @@ class Session:
             self._check_row(row)
             rows, looked, insight = np.array([row]), self._look(row), self._insight
             score = float(looked.score(insight.lesson)[0])
-            contributions = self._worth.contributions(
-                self._subject.encode(rows), insight.lesson, self._pool.n_at_nodes
-            )
+            (contributions,) = self._contributions(rows)
             return Question(
                 len(self._answers) + 1,
                 row,
@@ -191,26 +189,22 @@ class Session:
                 score,
                 insight.place(score),
                 self._chosen(row),
-                self._subject.reasons(row, contributions[0], self._expected(rows)),
+                self._subject.reasons(row, contributions, self._expected(rows)),
                 self._p_value(row),
                 *insight.nearest(looked.points[0], row),
                 self._answers.get(row),
             )
 
-    def cells(self, row: int) -> dict[str, Cell]:
-        """Return all columns of a row as the user knows them."""
-        self._check_row(row)
-        return self._subject.cells(row)
-
     def ranking(self, n: int = 100) -> tuple[Ranked, ...]:
         """Return the n rows worth most, with the answers that stand."""
         with self._guard:
             order = np.argsort(-self._insight.score, kind="stable")[:n]
-            rows = self._pool.rows[order].tolist()
-            scores = self._insight.score[order].tolist()
+            rows, scores = self._pool.rows[order], self._insight.score[order]
+            lines = zip(rows.tolist(), scores.tolist(), self._contributions(rows), strict=True)
+            answers, reasons = self._answers, self._subject.reasons
             return tuple(
-                Ranked(row, score, self._answers.get(row))
-                for row, score in zip(rows, scores, strict=True)
+                Ranked(row, score, answers.get(row), self._p_value(row), reasons(row, added, {}))
+                for row, score, added in lines
             )
 
     @property
@@ -308,6 +302,10 @@ class Session:
         self._fits.begin(self._labels.codes)
         if self._renewal is None and not self._pool.is_whole:
             self._renewal = self._threads.submit(self._new_pool, self._insight.lesson)
+
+    def _contributions(self, rows: Ints) -> Floats:
+        encoded, n_at_nodes = self._subject.encode(rows), self._pool.n_at_nodes
+        return self._worth.contributions(encoded, self._insight.lesson, n_at_nodes)
 
     def _chosen(self, row: int) -> str:
         """Say how a row was chosen."""

@@ -94,7 +94,7 @@ class Subject:
 
     def cells(self, row: int) -> dict[str, Cell]:
         """Return a row as the user knows it."""
-        return {name: _cell(cells[row]) for name, cells in self.table.cells.items()}
+        return cells_of(self.table, row)
 
     def reasons(
         self, row: int, contributions: Floats, expected: Mapping[str, Expected]
@@ -115,6 +115,11 @@ class Subject:
     def _usual(self) -> dict[str, Expected]:
         rows = np.random.default_rng(0).permutation(self.n_rows)[:_N_MEASURED]
         return usual_values(self.schema, self.matched.take(rows))
+
+
+def cells_of(table: Table, row: int) -> dict[str, Cell]:
+    """Return all columns of a row."""
+    return {name: _cell(cells[row]) for name, cells in table.cells.items()}
 
 
 def as_given(table: Table, *, is_named: bool) -> object:

@@ -294,7 +294,7 @@ export function mount(root, ask, keys = root) {
         make("th", { scope: "row" }, make("bdi", {}, cell.column), cell.adds == null ? make("small", {}, "not scored") : null),
         make("td", { class: "adds" }, cell.adds == null ? null : [bar(cell.adds / largest), make("span", {}, sign(cell.adds))]),
         make("td", { class: "value" }, text(cell.value)),
-        make("td", { class: "expected", "data-name": "expected" }, cell.expected ? make("bdi", {}, joined(cell.expected)) : null),
+        make("td", { class: "expected", "data-name": "expected" }, cell.expected ? text(joined(cell.expected)) : null),
         beside.map(([key, title]) => make("td", { class: key, "data-name": title }, text(cell[key])))))));
     const rest = card.cells.length - lines.length;
     const more = rest > 0 ? make("button", { type: "button", onclick: () => { showsAll = true; show(); } }, `Show ${plural(rest, "more column")}`) : null;
