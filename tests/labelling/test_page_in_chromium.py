@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+import pandas as pd
 import pytest
 from contrasts import CONTRASTS
 from labelling.conftest import HOSTILE, open_session, shop
@@ -243,6 +244,20 @@ def test_rows_of_the_ranking_are_answered_together(page, session):
     press(page, Keys.BACKSPACE)
     until(page, lambda: "is open again" in text(page, ".said"))
     assert given(session) == [(one, 1) for one in top[:2]]
+
+
+def test_labels_are_downloaded_as_a_file(page, session, tmp_path):
+    allowed = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    page.execute_cdp_cmd("Browser.setDownloadBehavior", allowed)
+    one = answer(page, "a")
+    (button,) = [b for b in page.find_elements("css selector", ".tools button") if "Down" in b.text]
+    button.click()
+    path = tmp_path / "shop.labelled.csv"
+    until(page, path.exists)
+    labels = pd.read_csv(path)["label"].dropna()
+    assert list(labels.items()) == [(one, 1)] == given(session)
+    told = "Next: fewlier fit shop.labelled.csv --label label -o model.fewlier"
+    assert text(page, ".said") == told
 
 
 def test_everything_is_reached_by_tab_and_shows_the_focus(page):
