@@ -16,7 +16,7 @@ ASKS: Final = get_args(Ask)
 
 DIFFERENT, BY_HAND = "different", "by hand"
 _EVERY = 3  # questions, of which one is different
-_WORN = 2.0  # standard units that a different row is worth less if it is like a found anomaly
+_WORN = 1.0  # standard units that a row like a found anomaly is worth less than a different one
 
 
 class Choice(NamedTuple):

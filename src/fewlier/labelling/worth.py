@@ -19,7 +19,7 @@ from fewlier.table import Encoded, Encoder
 from fewlier.table.labels import ANOMALY
 from fewlier.threads import one_thread
 
-TARGETS = 8.0, -4.0
+TARGETS = 8.0, -2.0
 """What an anomaly and a normal row should score once somebody has said so, in standard units."""
 # How far an answer is trusted: the variance of an answer next to that of the kernel.
 _NOISE = 0.3
@@ -57,7 +57,7 @@ class Worth:
     u is what a row scores before any answer: 0.3 times how soon it is alone in an isolation forest
     plus 0.7 times how far it is from its neighbours, each in standard units. Where there is a model
     already, u is its score. The kernel k(x, x') is the share of the trees in which two rows end in
-    the same leaf, and t is 8 for an anomaly and -4 for a normal row. So an answer raises or lowers
+    the same leaf, and t is 8 for an anomaly and -2 for a normal row. So an answer raises or lowers
     the rows that are like the answered one, by as much as u was wrong there, and leaves others as
     they were. It is a Gaussian process whose mean is u, and it takes milliseconds to learn.
 
