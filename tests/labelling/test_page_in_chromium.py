@@ -19,21 +19,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from fewlier.labelling.page import serving
-from fewlier_bench.studies import browser
-from fewlier_bench.studies.browser import NEEDED, PHONE, Screen, has_chromium, resize
+from fewlier_bench.studies.browser import PHONE, Screen, resize
 
 pytestmark = pytest.mark.slow
 
 N_ODD = 24  # the first rows of the table are anomalies
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Start the browser once."""
-    if not has_chromium():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(NEEDED)
-    with browser.chromium() as driver:
-        yield driver
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """`Fits`: the full fits of a session, one at a time, beside the questions."""
 
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
@@ -70,8 +70,7 @@ class Fits:
             self._running = None
 
     def _take(self) -> Finished:
-        assert self._running is not None
-        fit, codes = self._running
+        fit, codes = cast("tuple[BackgroundFit, Codes]", self._running)
         self._running = None
         self.latest, self._known, self.error = fit.wait(), codes, None
         return self.latest
