@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+import pandas as pd
 import pytest
 from contrasts import CONTRASTS
 from labelling.conftest import HOSTILE, open_session, shop
@@ -18,21 +19,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from fewlier.labelling.page import serving
-from fewlier_bench.studies import browser
-from fewlier_bench.studies.browser import NEEDED, PHONE, Screen, has_chromium, resize
+from fewlier_bench.studies.browser import PHONE, Screen, resize
 
 pytestmark = pytest.mark.slow
 
 N_ODD = 24  # the first rows of the table are anomalies
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Start the browser once."""
-    if not has_chromium():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(NEEDED)
-    with browser.chromium() as driver:
-        yield driver
 
 
 @pytest.fixture
@@ -243,6 +234,20 @@ def test_rows_of_the_ranking_are_answered_together(page, session):
     press(page, Keys.BACKSPACE)
     until(page, lambda: "is open again" in text(page, ".said"))
     assert given(session) == [(one, 1) for one in top[:2]]
+
+
+def test_labels_are_downloaded_as_a_file(page, session, tmp_path):
+    allowed = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    page.execute_cdp_cmd("Browser.setDownloadBehavior", allowed)
+    one = answer(page, "a")
+    (button,) = [b for b in page.find_elements("css selector", ".tools button") if "Down" in b.text]
+    button.click()
+    path = tmp_path / "shop.labelled.csv"
+    until(page, path.exists)
+    labels = pd.read_csv(path)["label"].dropna()
+    assert list(labels.items()) == [(one, 1)] == given(session)
+    told = "Next: fewlier fit shop.labelled.csv --label label -o model.fewlier"
+    assert text(page, ".said") == told
 
 
 def test_everything_is_reached_by_tab_and_shows_the_focus(page):

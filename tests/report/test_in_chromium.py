@@ -1,7 +1,6 @@
 """The page in a real browser. In CI these tests are never skipped: `.ci/run` brings Chromium."""
 
 import json
-import os
 import re
 from urllib.parse import quote
 
@@ -14,21 +13,11 @@ from selenium.webdriver.support.select import Select
 from fewlier.report import render
 from fewlier.report.page import _short
 from fewlier.report.thresholds import tabulate_thresholds
-from fewlier_bench.studies import browser
-from fewlier_bench.studies.browser import NEEDED, PHONE, Screen, has_chromium, resize
+from fewlier_bench.studies.browser import PHONE, Screen, resize
 
 pytestmark = pytest.mark.slow
 
 DESKTOP = Screen()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Start the browser once."""
-    if not has_chromium():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(NEEDED)
-    with browser.chromium() as driver:
-        yield driver
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +31,15 @@ def pages(tmp_path_factory, facts, hostile_facts):
 @pytest.fixture
 def opened(chromium, pages):
     """Return a function that opens a page, in a size, theme and medium."""
+    for log in ("browser", "performance"):
+        chromium.get_log(log)  # what others have left
 
     def open_page(name="plain", screen=DESKTOP):
         resize(chromium, screen)
         chromium.get(f"file://{quote(str(pages / name))}.html")
         return chromium
 
-    yield open_page
-    for log in ("browser", "performance"):
-        chromium.get_log(log)
+    return open_page
 
 
 def element(page, css):

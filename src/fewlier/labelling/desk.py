@@ -15,6 +15,7 @@ from fewlier.labelling.labelled import Labelled
 from fewlier.labelling.question import Question
 from fewlier.labelling.session import Session
 from fewlier.labelling.subject import as_given, cells_of
+from fewlier.reasons.reason import Reason
 from fewlier.shown import shown
 
 Json: TypeAlias = dict[str, Any]
@@ -23,7 +24,7 @@ Row: TypeAlias = Mapping[str, Cell]
 N_RECENT = 10  # answers that are listed, to be changed
 MOST_RANKED = 500
 MOST_DOWNLOADED = 200_000  # rows of a table
-MOST_REASON = 200  # characters of a reason in the ranking
+MOST_REASON = 60  # characters of a reason in the ranking
 MOST_TEXT = 4000  # characters of a cell
 MOST_SAID = 2000  # characters of a note or a kind
 _WHY = {
@@ -163,7 +164,7 @@ class Desk:
                 "row": line.row,
                 "score": line.score,
                 "p_value": line.p_value,
-                "reasons": [shown(str(reason), MOST_REASON) for reason in line.reasons[:3]],
+                "reasons": [_in_short(reason) for reason in line.reasons[:3]],
                 "answer": line.answer and _answer_json(line.answer),
             }
             for line in self._session.ranking(n)
@@ -205,7 +206,7 @@ class Desk:
         name = f"{PurePath(self._name).name.partition('.')[0] or 'table'}.labelled.csv"
         return {
             "file": {"name": name, "text": labelled.to_csv()},
-            "said": f"Next: {shown(labelled.advice(quote(name)), MOST_REASON)}",
+            "said": f"Next: {shown(labelled.advice(quote(name)), MOST_SAID)}",
         }
 
     def _save(self) -> Json:
@@ -222,6 +223,10 @@ class Desk:
         if type(row) is not int or not 0 <= row < self._session.n_rows:
             raise UserError(f"A row must be a number below {self._session.n_rows}; got {row!r}.")
         return row
+
+
+def _in_short(reason: Reason) -> str:
+    return f"{shown(f'{reason.name} {reason.state}', MOST_REASON)}: {reason.contribution:+.1f}"
 
 
 def _answer_json(answer: Answer) -> Json:

@@ -450,7 +450,7 @@ export function mount(root, ask, keys = root) {
   }
 
   /** Another tab may have answered meanwhile. */
-  async function look_again() {
+  async function lookAgain() {
     if (document.visibilityState !== "visible" || isBusy || !state || root.querySelector("input[type=text]:focus")) return;
     const turn = state.turn;
     const reply = await tell("state");
@@ -461,11 +461,11 @@ export function mount(root, ask, keys = root) {
   }
 
   keys.addEventListener("keydown", press);
-  document.addEventListener("visibilitychange", look_again);
+  document.addEventListener("visibilitychange", lookAgain);
   refresh();
   return () => {
     keys.removeEventListener("keydown", press);
-    document.removeEventListener("visibilitychange", look_again);
+    document.removeEventListener("visibilitychange", lookAgain);
   };
 }
 
