@@ -16,7 +16,7 @@ COVERAGE := $(if $(COVER),--cov --cov-append --cov-report=)
 
 ENGINES := $(patsubst tests/engines/%/requirements.txt,%,$(wildcard tests/engines/*/requirements.txt))
 
-.PHONY: help demo check test test-engines lint audit fuzz smoke bench guide format clean
+.PHONY: help demo check test test-engines lint audit fuzz smoke bench guide screenshot format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -78,6 +78,10 @@ bench: $(READY) ## measure speed
 # Runs the commands of these documents and writes what they print into them.
 guide: $(READY) ## run the commands of the documents and write what they print into them
 	$(BIN)/python tools/guide.py docs/GUIDE.md README.md
+
+# Needs Chromium and its driver.
+screenshot: $(READY) ## picture the labelling page for the guide
+	$(BIN)/python tools/screenshot.py docs/figures/label.png
 
 format: $(READY) ## let ruff fix what it can
 	$(BIN)/ruff format .

@@ -41,3 +41,14 @@ def model(model_bytes, tmp_path):
     path = tmp_path / "fraud.fewlier"
     path.write_bytes(model_bytes)
     return path
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Return a browser; who opens a page in it sets the size first."""
+    from fewlier_bench.studies import browser
+
+    if not browser.has_chromium():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.NEEDED)
+    with browser.chromium() as driver:
+        yield driver

@@ -23,6 +23,8 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"detector", "batches"},
     {"plot", "files", "demo"},
     {"report"},
+    {"labelling"},
+    {"notebook"},
     {"cli"},
     {"__main__"},
 ]

@@ -36,6 +36,7 @@ MORE = {
     "runs/stacks.py": {*FITS, "density", "fit", "score.ensemble", "settings", "training"},
     "reproduction/detector_jobs.py": {*FITS, "settings.read_seed"},
     # Builds scores without one of their parts.
+    "studies/label_page.py": {"labelling"},
     "studies/parts.py": {"density.rows", "fit", "score", "training.roles.Plan"},
     "studies/repeated_kind.py": {"density.rows"},  # looks into the parts of a score
     "studies/speed.py": {"density.rows", "fit", "score.part", "settings", "threads", "training"},

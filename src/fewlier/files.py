@@ -1,11 +1,11 @@
 """A detector on data files: fit, update, score, explain, evaluate; rows are scored in batches."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import reduce
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,9 @@ from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
 from fewlier.table.writing import Write, put_by
+
+Answers: TypeAlias = Callable[[pa.Table, Labels | None], Labels]
+"""Adds what was answered elsewhere to the labels of some rows."""
 
 
 def read_training_rows(
@@ -78,20 +81,24 @@ class FileLabels:
         return labels
 
 
-def fit_file(
+def fit_file(  # noqa: PLR0913 - what the command may say
     detector: AnomalyDetector,
     file: TableFile,
     label: LabelColumn | None,
     *,
+    answers: Answers | None = None,
     validation: TableFile | None = None,
     strict: bool = False,
     progress: Progress = silent,
 ) -> AnomalyDetector:
     """Fit a detector to the rows of a file; without a label column all rows are unlabelled.
 
+    `answers` returns the labels when it is given the rows and the labels of the column, and
     `strict` refuses a table with columns that would be left out.
     """
     rows, labels = read_training_rows(file, label, is_complete=True)
+    if answers is not None:
+        labels = answers(rows, labels)
     held_back = None
     if validation is not None:
         held_back = read_training_rows(validation, label, is_complete=False)

@@ -11,6 +11,7 @@ from fewlier.cli.screen import announcing, echo, echo_json, progress, say
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
+    from fewlier.files import Answers
 
 COLUMNS, TIME, METHOD, FILE = "Columns", "Time", "Method", "Model file"
 
@@ -19,6 +20,9 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     table: options.Data,
     output: Annotated[Path, option("Model file to write.", "FILE", "--output", "-o")],
     label: options.LabelOrNone = None,
+    labels: Annotated[
+        Path | None, option("Answers from `fewlier label` about this table.", "FILE")
+    ] = None,
     anomaly: options.Anomaly = None,
     normal: options.Normal = None,
     false_alarm_rate: Annotated[
@@ -106,7 +110,8 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     """
     from fewlier.table.reading import open_table
 
-    check_file_output(output, "A model", *(path for path in (table, validation) if path))
+    inputs = (path for path in (table, validation, labels) if path)
+    check_file_output(output, "A model", *inputs)
     with ExitStack() as stack:
         file = stack.enter_context(open_table(table))
         held_back = stack.enter_context(open_table(validation)) if validation else None
@@ -130,6 +135,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             detector,
             file,
             read_label(label, anomaly, normal),
+            answers=_answers(labels),
             validation=held_back,
             strict=strict,
             progress=announcing("fitting", show, hint="; `fewlier fit --help` says what is faster"),
@@ -137,6 +143,15 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     if "" in file.columns:
         say("note: the column without a name, such as an index, was left out.")
     save(detector, output, as_json)
+
+
+def _answers(path: Path | None) -> "Answers | None":
+    """Return what puts the answers of a file among the labels."""
+    if path is None:
+        return None
+    from fewlier.labelling.told import read_told
+
+    return lambda rows, labels: read_told(path, rows, labels)
 
 
 def save(detector: "AnomalyDetector", path: Path, as_json: bool) -> None:

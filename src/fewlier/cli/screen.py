@@ -56,6 +56,7 @@ def print_grid(
     right: Collection[str] = (),
     most: int | None = None,
     noun: str = "columns",
+    stderr: bool = False,
 ) -> None:
     """Print columns of text, those headed by `right` aligned right; at most `most` lines."""
     from rich import box
@@ -66,8 +67,8 @@ def print_grid(
         grid.add_column(heading, justify="right" if heading in right else "left")
     for line in lines[:most]:
         grid.add_row(*map(_visible, line))
-    text_console().print(grid)
-    if most is not None and len(lines) > most:
+    text_console(stderr=stderr).print(grid)
+    if most is not None and len(lines) > most and not stderr:
         echo(f"  ... and {len(lines) - most} more {noun}; --json has all.")
 
 
