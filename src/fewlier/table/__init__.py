@@ -1,7 +1,7 @@
 """Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
 
 Read in this order: cells, forms, frame, dates, numbers, aspects, columns, schema, declarations,
-inference, matching, scaling, encode, labels, label_column, text, reading, choice,
+values, inference, matching, scaling, encode, labels, label_column, text, reading, choice,
 writing, check.
 """
 
