@@ -19,6 +19,7 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"fit", "reasons"},
     {"update"},
     {"settings", "summary"},
+    {"given"},
     {"modelfile"},
     {"detector"},
     {"batches"},

@@ -16,38 +16,19 @@ from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.decision.threshold import check_share
 from fewlier.detector import AnomalyDetector
-from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError, warn
-from fewlier.progress import Progress, silent
+from fewlier.errors import LeftOutWarning, UserError, warn
+from fewlier.progress import FitProgress, Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
 from fewlier.table import Table
 from fewlier.table.choice import RowChoice
+from fewlier.table.folder import TableFolder
 from fewlier.table.forms import Unread
 from fewlier.table.frame import all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
 from fewlier.table.writing import Write, put_by
-
-
-def read_training_rows(
-    file: TableFile,
-    label: LabelColumn | None,
-    *,
-    is_complete: bool,
-) -> tuple[pa.Table, Labels | None]:
-    """Return the features and labels of a file.
-
-    A file that is not complete may lack values that `label` names.
-    """
-    labels = label and FileLabels(label, file)
-    features = file.features(label and label.name)
-    if not features:
-        raise UserError(f"{file.name}: a table must have a column to learn from; none is left.")
-    batch = file.whole()
-    if labels:
-        labels.add(batch)
-    return batch.rows.select(features), labels and labels.read(is_complete=is_complete)
 
 
 @final
@@ -58,49 +39,55 @@ class FileLabels:
         with naming(file.name):
             label.check(file.columns)
         self._file, self._reader = file.name, LabelReader(label)
+        self._rows: list[Ints] = []
 
     def add(self, batch: Batch) -> None:
         """Read the labels of a batch."""
         with naming(batch.file, batch.start):
-            self._reader.add(batch.rows[self._reader.column.name].to_pylist())
+            cells = batch.rows[self._reader.column.name].to_pylist()
+            self._rows.append(self._reader.add(cells))
 
-    def read(self, *, is_complete: bool = False) -> Labels:
-        """Return the labels of the whole file, and warn of what they were taken for.
-
-        A complete file must have every value that the label column names.
-        """
+    def read(self) -> Labels:
+        """Return the labels of the whole file, and warn of what they were taken for."""
         with naming(self._file):
-            labels = self._reader.read(is_complete=is_complete)
-        for category, messages in ((FewlierWarning, labels.notes), (LabelWarning, labels.doubts)):
-            for message in messages:
-                warn(f"{self._file}: {message}", category)
+            labels = self._reader.read(np.concatenate(self._rows), is_complete=False)
+        labels.warn(self._file)
         return labels
+
+
+def read_rows(file: TableFile, label: LabelColumn | None) -> tuple[pa.Table, Labels | None]:
+    """Return the features and labels of a file, which may lack values that `label` names."""
+    labels = label and FileLabels(label, file)
+    batch = file.whole()
+    if labels:
+        labels.add(batch)
+    return batch.rows.select(file.features(label and label.name)), labels and labels.read()
 
 
 def fit_file(
     detector: AnomalyDetector,
-    file: TableFile,
+    file: TableFile | TableFolder,
     label: LabelColumn | None,
     *,
     validation: TableFile | None = None,
     strict: bool = False,
-    progress: Progress = silent,
+    progress: FitProgress | None = None,
 ) -> AnomalyDetector:
-    """Fit a detector to the rows of a file; without a label column all rows are unlabelled.
+    """Fit a detector to the rows of files; without a label column all rows are unlabelled.
 
-    `strict` refuses a table with columns that would be left out.
+    The files are read once, and of very many rows a sample is kept. `strict` refuses a table with
+    columns that would be left out.
     """
-    rows, labels = read_training_rows(file, label, is_complete=True)
-    held_back = None
-    if validation is not None:
-        held_back = read_training_rows(validation, label, is_complete=False)
+    held_back = None if validation is None else read_rows(validation, label)
     # Either may be at fault.
     name = file.name if validation is None else f"{file.name}, {validation.name}"
     with naming(name), warnings.catch_warnings():
         if strict:
             warnings.simplefilter("error", LeftOutWarning)
         try:
-            return detector.fit(rows, labels, validation=held_back, progress=progress)
+            told = progress or FitProgress()
+            batches = file.batches(told.reading)
+            return detector.fit(batches, label, validation=held_back, progress=told.training)
         except LeftOutWarning as warning:
             raise UserError(f"a strict fit must use every column. {warning}") from warning
 

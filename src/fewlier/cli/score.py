@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def score(
-    table: options.Data,
+    table: options.Tables,
     model: options.Model,
     output: Annotated[
         Path, option("CSV or Parquet to write; - is standard output.", "FILE", "--output", "-o")

@@ -189,8 +189,7 @@ def _check_labels(label: LabelColumn, cells: Sequence[object]) -> tuple[LabelChe
     """Return what a label column holds, and the codes of its rows if they can be read."""
     reader = LabelReader(label)
     try:
-        reader.add(cells)
-        labels: Labels = reader.read()
+        labels: Labels = reader.read(reader.add(cells))
     except UserError as error:
         return LabelCheck(label.name, reader.counts, {}, (), str(error)), None
     meanings = {word: int((labels.codes == code).sum()) for code, word in WORDS.items()}
