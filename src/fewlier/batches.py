@@ -173,6 +173,7 @@ class Tally:
         self._cells = [np.zeros_like(part) for part in model.reference.counts]
         self._ranks = self._calibration.counts(np.empty(0))
         self._n_impossible = np.zeros(len(self._names), dtype=np.int64)
+        self._passed_through: dict[str, None] = {}
         self.unread: Counter[str] = Counter()  # cells that could not be read, by column
 
     def count(
@@ -181,6 +182,7 @@ class Tally:
         """Count rows and pass them on."""
         for batch, why in explained:
             self._ranks += self._calibration.counts(why.score)
+            self._passed_through |= dict.fromkeys(batch.rows.column_names)
             self._n_impossible += why.encoded.impossible.sum(0)
             self.unread.update({name: cells.n for name, cells in why.table.unread.items()})
             counts = self._model.reference.count(why.encoded)
@@ -192,6 +194,12 @@ class Tally:
     def n_rows(self) -> int:
         """Rows seen."""
         return int(self._ranks.sum())
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        """Columns of the rows that the model does not know."""
+        known = set(self._model.encoder.schema.given)
+        return tuple(name for name in self._passed_through if name not in known)
 
     @property
     def n_impossible(self) -> dict[str, int]:

@@ -7,47 +7,95 @@ from typing import TYPE_CHECKING, Annotated
 from fewlier.cli import options
 from fewlier.cli.inputs import open_table_and_model
 from fewlier.cli.options import option
-from fewlier.cli.screen import echo_json, say
+from fewlier.cli.screen import echo_json, progress, say
 from fewlier.errors import UserError
 from fewlier.shown import shown
 
 if TYPE_CHECKING:
     from fewlier.files import ScoreReport
+    from fewlier.table.folder import TableFolder
 
 
 def score(
     table: options.Tables,
     model: options.Model,
     output: Annotated[
-        Path, option("CSV or Parquet to write; - is standard output.", "FILE", "--output", "-o")
+        Path,
+        option(
+            "CSV or Parquet to write; - is standard output. A folder, if TABLE is one.",
+            "FILE",
+            "--output",
+            "-o",
+        ),
     ] = Path("-"),
+    overwrite: Annotated[
+        bool, option("Replace an output folder that holds files, when all is done.", "")
+    ] = False,
     fdr: Annotated[
         float | None,
         option("Flag as many rows as keep this share of false alarms among them.", "SHARE"),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches."""
+    """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches.
+
+    A folder, or a pattern, is scored file by file into a folder, which is there when all is done.
+    """
+    from fewlier.table.folder import TableFolder
+
+    if as_json and str(output) == "-":
+        raise UserError("--json needs -o: rows and JSON cannot both go to standard output.")
+    folder = TableFolder.find(table)
+    if folder is None and overwrite:
+        raise UserError("--overwrite is for folders; a file is always replaced. Leave it out.")
+    if folder is None:
+        report, unit = _score_file(table, model, output, fdr)
+    else:
+        check_folder(folder, output, model, overwrite=overwrite)
+        report, unit = _score_folder(folder, model, output, fdr)
+    _warn(report)
+    if as_json:
+        echo_json({"output": str(output), "fdr": fdr, "unit": unit} | report.to_json())
+    else:
+        say(f"{report.n_rows} rows scored, {_flagged(report, unit, fdr)}.")
+
+
+def _score_file(
+    table: Path, model: Path, output: Path, fdr: float | None
+) -> tuple["ScoreReport", str]:
     from fewlier.table.reading import is_standard
     from fewlier.table.writing import check_output, create_table, writes_parquet
 
-    is_stream = is_standard(output)
-    if as_json and is_stream:
-        raise UserError("--json needs -o: rows and JSON cannot both go to standard output.")
     check_output(output, table, model)
-    lost = "standard output ends early." if is_stream else "no output was written."
+    lost = "standard output ends early." if is_standard(output) else "no output was written."
     with open_table_and_model(table, model, "scoring", lost) as (file, detector, show):
         from fewlier.files import score_file
 
         typed, delimiter = writes_parquet(output), file.delimiter or ","
         with create_table(output, delimiter) as write:
             report = score_file(detector, file, write, typed=typed, fdr=fdr, progress=show)
-    _warn(report)
-    if as_json:
-        facts = {"output": str(output), "fdr": fdr, "unit": detector.score_unit_}
-        echo_json(facts | report.to_json())
-    else:
-        say(f"{report.n_rows} rows scored, {_flagged(report, detector.score_unit_, fdr)}.")
+    return report, detector.score_unit_
+
+
+def check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite: bool) -> None:
+    """Refuse an output that cannot be written, and say which files will not be scored."""
+    from fewlier.table.writing import check_folder_output
+
+    check_folder_output(output, folder.root, model, overwrite=overwrite)
+    if folder.left_out_note:
+        say(f"note: {folder.left_out_note}")
+
+
+def _score_folder(
+    folder: "TableFolder", model: Path, output: Path, fdr: float | None
+) -> tuple["ScoreReport", str]:
+    from fewlier.detector import AnomalyDetector
+    from fewlier.files import score_folder
+
+    detector = AnomalyDetector.load(model)
+    with progress("scoring", "no output was written.") as show:
+        report = score_folder(detector, folder, output, fdr=fdr, progress=show)
+    return report, detector.score_unit_
 
 
 def _warn(report: "ScoreReport") -> None:
