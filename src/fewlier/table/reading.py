@@ -224,10 +224,9 @@ def naming(file: str, start: int = 0) -> Iterator[None]:
     except UserError as error:
         found = error.after(start) if isinstance(error, CellError | ColumnErrors) else error
         raise FileError(f"{file}: {found}") from error
-    except (pa.ArrowInvalid, OSError) as error:
-        if isinstance(error, pa.ArrowInvalid) or error.errno is None:  # Arrow's own word for damage
-            found = f"a table must be CSV or Parquet; got damage: {error}."
-            raise FileError(f"{file}: {found}") from error
+    except pa.ArrowInvalid as error:
+        raise FileError(f"{file}: a table must be CSV or Parquet; got damage: {error}.") from error
+    except OSError as error:
         raise FileError(
             f"{file}: a table must be a file that can be read; {error.strerror or error}."
         ) from error
