@@ -24,7 +24,8 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"detector"},
     {"batches"},
     {"plot", "files", "demo"},
-    {"report"},
+    {"report", "folders"},
+    {"engines"},
     {"cli"},
     {"__main__"},
 ]

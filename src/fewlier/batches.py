@@ -1,10 +1,10 @@
 """A batch of rows with its scores: the one way to score, and what is counted over all batches."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import pyarrow as pa
@@ -189,6 +189,25 @@ class Tally:
             for total, new in zip(self._cells, counts, strict=True):
                 total += new
             yield batch, why
+
+    def totals(self) -> dict[str, Any]:
+        """Return what was counted, as JSON values, for `add`."""
+        return {
+            "ranks": self._ranks.tolist(),
+            "cells": [part.tolist() for part in self._cells],
+            "n_impossible": self._n_impossible.tolist(),
+            "passed_through": list(self._passed_through),
+            "unread": dict(self.unread),
+        }
+
+    def add(self, totals: Mapping[str, Any]) -> None:
+        """Count the rows that another has counted, by the same model."""
+        self._ranks += np.array(totals["ranks"], dtype=np.int64)
+        for total, new in zip(self._cells, totals["cells"], strict=True):
+            total += np.array(new, dtype=total.dtype)
+        self._n_impossible += np.array(totals["n_impossible"], dtype=np.int64)
+        self._passed_through |= dict.fromkeys(totals["passed_through"])
+        self.unread.update(totals["unread"])
 
     @property
     def n_rows(self) -> int:

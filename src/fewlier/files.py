@@ -2,17 +2,15 @@
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import reduce
-from itertools import chain, groupby
 from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 
 from fewlier.arrays import Floats, Ints
-from fewlier.atomic import PathLike
 from fewlier.batches import ScoredBatch, Tally, check_free, explain_later
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
@@ -30,7 +28,7 @@ from fewlier.table.frame import all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
-from fewlier.table.writing import Write, create_folder, create_table, output_name, put_by
+from fewlier.table.writing import Write, put_by
 
 
 @final
@@ -129,6 +127,19 @@ class ScoreReport:
     unread: dict[str, int]
     drift: Drift
 
+    @classmethod
+    def of(cls, tally: Tally, threshold: float, n_above: int) -> "ScoreReport":
+        """Return what was counted, and what a threshold made of it."""
+        return cls(
+            tally.n_rows,
+            n_above,
+            threshold,
+            tally.passed_through,
+            tally.n_impossible,
+            dict(tally.unread),
+            tally.drift,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values; an infinite threshold is None."""
         threshold = self.threshold if np.isfinite(self.threshold) else None
@@ -155,97 +166,22 @@ def score_file(
     """
     with naming(file.name):
         check_free(file.columns)
-    scoring, n_above = _Scoring(detector, fdr), 0
-    with scoring.rows(explain_batches(detector.model_, file, progress)) as scored:
-        for one in scored:
-            write(one.add_scores(detector.model_, scoring.threshold, typed=typed))
-            n_above += scoring.n_above(one)
-    return scoring.report(n_above)
-
-
-def score_folder(
-    detector: AnomalyDetector,
-    folder: TableFolder,
-    output: PathLike,
-    *,
-    fdr: float | None = None,
-    progress: Progress = silent,
-) -> ScoreReport:
-    """Score the rows of many files into a folder, each file into one of its name and format.
-
-    The folder is there, in place of another, when all is done; otherwise nothing has changed. The
-    columns of all files are checked before any row is scored. The rest is as in `score_file`.
-    """
-    schema = detector.model_.encoder.schema
-    for _, file, _ in folder.files():
-        with naming(file.name):
-            check_free(file.columns)
-        Batch(file.name, file.schema.empty_table(), 0, file.delimiter).table(schema)
-    names = {str(path): output_name(path.relative_to(folder.root)) for path in folder.paths}
-    scoring, n_above = _Scoring(detector, fdr), 0
-    with (
-        create_folder(output) as aside,
-        scoring.rows(_explain_folder(detector.model_, folder, progress)) as scored,
-    ):
-        for path, of_file in groupby(scored, key=lambda one: one.batch.file):
-            target, first = aside / names[path], next(of_file)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with create_table(target, first.batch.delimiter or ",") as write:
-                for one in chain([first], of_file):
-                    write(one.add_scores(detector.model_, scoring.threshold))
-                    n_above += scoring.n_above(one)
-    return scoring.report(n_above)
-
-
-@final
-class _Scoring:
-    """Scores rows, and counts what they come to; by the threshold of all of them, with `fdr`."""
-
-    def __init__(self, detector: AnomalyDetector, fdr: float | None) -> None:
-        if fdr is not None:
+    model: FittedModel = detector.model_
+    tally, threshold, n_above = Tally(model), detector.threshold_, 0
+    explained = tally.count(explain_batches(model, file, progress))
+    with ExitStack() as stack:
+        if fdr is None:
+            scored = (ScoredBatch.of(batch, why) for batch, why in explained)
+        else:
             check_share("fdr", fdr)
-        self._model, self._fdr = detector.model_, fdr
-        self._tally, self.threshold = Tally(self._model), detector.threshold_
-
-    @contextmanager
-    def rows(
-        self, explained: Iterator[tuple[Batch, Explanation]]
-    ) -> Iterator[Iterator[ScoredBatch]]:
-        """Yield the rows with their scores, once the threshold is known."""
-        counted = self._tally.count(explained)
-        if self._fdr is None:
-            yield (ScoredBatch.of(batch, why) for batch, why in counted)
-            return
-        with put_by((batch, why.score) for batch, why in counted) as again:
-            self.threshold = self._tally.threshold(self._fdr)
-            yield (explain_later(self._model, batch, scores) for batch, scores in again)
-
-    def n_above(self, scored: ScoredBatch) -> int:
-        """Count the rows above the threshold."""
-        return int((scored.scores > self.threshold).sum())
-
-    def report(self, n_above: int) -> ScoreReport:
-        """Return what the rows came to."""
-        tally = self._tally
-        return ScoreReport(
-            tally.n_rows,
-            n_above,
-            self.threshold,
-            tally.passed_through,
-            tally.n_impossible,
-            dict(tally.unread),
-            tally.drift,
-        )
-
-
-def _explain_folder(
-    model: FittedModel, folder: TableFolder, progress: Progress
-) -> Iterator[tuple[Batch, Explanation]]:
-    """Yield the batches of all files; one without rows has a batch without any."""
-    for _, file, n_before in folder.files():
-        for batch, table in _matched_batches(model, file, silent, may_be_empty=True):
-            yield batch, explain(model, table)
-            progress(folder.share_read(file, n_before))
+            pairs = ((batch, why.score) for batch, why in explained)
+            again = stack.enter_context(put_by(pairs))
+            scored = (explain_later(model, batch, scores) for batch, scores in again)
+            threshold = tally.threshold(fdr)
+        for one in scored:
+            write(one.add_scores(model, threshold, typed=typed))
+            n_above += int((one.scores > threshold).sum())
+    return ScoreReport.of(tally, threshold, n_above)
 
 
 def explain_batches(
@@ -257,11 +193,11 @@ def explain_batches(
 
 
 def _matched_batches(
-    model: FittedModel, file: TableFile, progress: Progress, *, may_be_empty: bool = False
+    model: FittedModel, file: TableFile, progress: Progress
 ) -> Iterator[tuple[Batch, Table]]:
     """Yield the batches of a file with the columns of a model; warn at the end of unread cells."""
     unread: dict[str, Unread] = {}
-    for batch in file.batches(may_be_empty=may_be_empty):
+    for batch in file.batches():
         table = batch.table(model.encoder.schema)
         unread = all_unread(unread, table.unread, batch.start)
         yield batch, table

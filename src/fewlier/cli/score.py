@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fewlier.cli import options
 from fewlier.cli.inputs import open_table_and_model
@@ -12,11 +12,16 @@ from fewlier.errors import UserError
 from fewlier.shown import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fewlier.files import ScoreReport
+    from fewlier.folders import Workers
     from fewlier.table.folder import TableFolder
 
+CLUSTER = "Cluster"
 
-def score(
+
+def score(  # noqa: PLR0913 - options of a command are its arguments
     table: options.Tables,
     model: options.Model,
     output: Annotated[
@@ -31,6 +36,22 @@ def score(
     overwrite: Annotated[
         bool, option("Replace an output folder that holds files, when all is done.", "")
     ] = False,
+    engine: Annotated[
+        Literal["ray"] | None,
+        option("Score the files of a folder on a cluster: ray.", "NAME", panel=CLUSTER),
+    ] = None,
+    address: Annotated[
+        str | None,
+        option(
+            "Of the cluster; auto finds the one that is running. Default: start one here.",
+            "ADDRESS",
+            panel=CLUSTER,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        option("Processes that score. Default: one per core.", "N", panel=CLUSTER, min=1),
+    ] = None,
     fdr: Annotated[
         float | None,
         option("Flag as many rows as keep this share of false alarms among them.", "SHARE"),
@@ -46,13 +67,13 @@ def score(
     if as_json and str(output) == "-":
         raise UserError("--json needs -o: rows and JSON cannot both go to standard output.")
     folder = TableFolder.find(table)
-    if folder is None and overwrite:
-        raise UserError("--overwrite is for folders; a file is always replaced. Leave it out.")
     if folder is None:
+        _refuse_for_a_file(overwrite=overwrite, engine=engine)
         report, unit = _score_file(table, model, output, fdr)
     else:
-        check_folder(folder, output, model, overwrite=overwrite)
-        report, unit = _score_folder(folder, model, output, fdr)
+        _check_folder(folder, output, model, overwrite=overwrite)
+        make = _engine(engine, model, address, workers)
+        report, unit = _score_folder(folder, model, output, fdr, make)
     _warn(report)
     if as_json:
         echo_json({"output": str(output), "fdr": fdr, "unit": unit} | report.to_json())
@@ -77,7 +98,17 @@ def _score_file(
     return report, detector.score_unit_
 
 
-def check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite: bool) -> None:
+def _refuse_for_a_file(*, overwrite: bool, engine: str | None) -> None:
+    if overwrite:
+        raise UserError("--overwrite is for folders; a file is always replaced. Leave it out.")
+    if engine:
+        raise UserError(
+            "--engine shares out the files of a folder, so TABLE must be a folder or a pattern; "
+            "got one file. Leave --engine out, or split the file."
+        )
+
+
+def _check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite: bool) -> None:
     """Refuse an output that cannot be written, and say which files will not be scored."""
     from fewlier.table.writing import check_folder_output
 
@@ -86,15 +117,34 @@ def check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite:
         say(f"note: {folder.left_out_note}")
 
 
+def _engine(
+    engine: str | None, model: Path, address: str | None, workers: int | None
+) -> "Callable[[], Workers] | None":
+    """Return what makes the workers; nothing is started before the table and the model are read."""
+    if engine is None:
+        for flag, value in (("--address", address), ("--workers", workers)):
+            if value is not None:
+                raise UserError(f"{flag} must come with --engine, such as --engine ray.")
+        return None
+    from fewlier.engines.ray import RayWorkers
+
+    return lambda: RayWorkers(model, address, workers)
+
+
 def _score_folder(
-    folder: "TableFolder", model: Path, output: Path, fdr: float | None
+    folder: "TableFolder",
+    model: Path,
+    output: Path,
+    fdr: float | None,
+    engine: "Callable[[], Workers] | None",
 ) -> tuple["ScoreReport", str]:
     from fewlier.detector import AnomalyDetector
-    from fewlier.files import score_folder
+    from fewlier.folders import score_folder
 
     detector = AnomalyDetector.load(model)
+    workers = engine() if engine else None
     with progress("scoring", "no output was written.") as show:
-        report = score_folder(detector, folder, output, fdr=fdr, progress=show)
+        report = score_folder(detector, folder, output, fdr=fdr, workers=workers, progress=show)
     return report, detector.score_unit_
 
 
