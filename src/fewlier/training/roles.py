@@ -11,9 +11,8 @@ from fewlier.arrays import Bools, Codes, Ints
 from fewlier.decision.calibration import NOTHING
 from fewlier.decision.threshold import percent
 from fewlier.shown import list_names
-from fewlier.table import Encoded, Encoder, Kind, Schema, Table
+from fewlier.table import Encoded, Encoder, Kind, Schema, Table, sampling
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, check_enough
-from fewlier.table.sampling import MAX_NORMALS
 from fewlier.training.folds import Fold, make_folds
 from fewlier.training.stack import Member
 from fewlier.training.unlabelled import Unlabelled
@@ -126,11 +125,12 @@ def _choose(normals: Ints, labels: Codes, rng: np.random.Generator) -> Ints:
 
     Those that are labelled come first. Columns have the levels of all rows nevertheless.
     """
-    if len(normals) <= MAX_NORMALS:
+    most = sampling.MAX_NORMALS
+    if len(normals) <= most:
         return normals
     shuffled = rng.permutation(normals)
     is_unlabelled = labels[shuffled] == UNLABELLED
-    chosen: Ints = np.sort(shuffled[np.argsort(is_unlabelled, kind="stable")][:MAX_NORMALS])
+    chosen: Ints = np.sort(shuffled[np.argsort(is_unlabelled, kind="stable")][:most])
     return chosen
 
 
