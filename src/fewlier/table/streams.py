@@ -37,17 +37,23 @@ def read_stream(data: object) -> Iterator[Batch]:
 
 def _tables(data: object) -> Iterator[pa.Table | Batch]:
     for part in _parts(data):
-        if isinstance(part, pa.RecordBatch):
-            yield pa.Table.from_batches([part])
-        elif isinstance(part, pa.Table | Batch):
+        if isinstance(part, Batch):
             yield part
-        elif hasattr(part, "__arrow_c_stream__"):
-            yield pa.table(part)
+        elif hasattr(part, "__arrow_c_stream__") or isinstance(part, pa.RecordBatch):
+            yield _without_views(pa.table(part))
         else:
             raise UserError(
                 "A stream must consist of record batches or tables of Arrow; got "
                 f"{type(part).__name__}."
             )
+
+
+def _without_views(rows: pa.Table) -> pa.Table:
+    """Return rows whose text Arrow can compute with; some of its functions know no views."""
+    plain = {pa.string_view(): pa.string()}
+    return rows.cast(
+        pa.schema([field.with_type(plain.get(field.type, field.type)) for field in rows.schema])
+    )
 
 
 def _parts(data: Any) -> Iterable[object]:  # noqa: ANN401 - whatever a caller has
