@@ -9,10 +9,11 @@ import pytest
 # Before torch and Ray are imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
-sys.path.append(str(Path(__file__).parents[2]))  # for tests/factories.py, also in the workers
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
-)
+# For factories.py, slowness.py and computing.py, here and in the workers.
+HERE = Path(__file__).parent
+FOLDERS = [HERE, HERE.parents[1], HERE.parents[2] / "bench" / "tests"]
+sys.path += map(str, FOLDERS)
+os.environ["PYTHONPATH"] = os.pathsep.join(map(str, FOLDERS))
 
 
 def pytest_configure(config):

@@ -11,6 +11,7 @@ import pytest
 import ray
 import ray.data
 from factories import FEATURES, payments
+from slowness import SlowScorer
 
 from fewlier import AnomalyDetector, UserError
 from fewlier.batches import ADDED
@@ -121,14 +122,12 @@ def test_a_bad_file_among_many_is_named_and_leaves_nothing(big, model, detector,
 
 
 @pytest.fixture
-def slow(monkeypatch, tmp_path):
+def slow(monkeypatch, big, tmp_path):
     """Let every file take a moment, and say in a folder which process is at it."""
     marks = tmp_path / "marks"
     marks.mkdir()
-    from slowness import SlowScorer
-
+    (big.root / ".marks").write_text(str(marks))
     monkeypatch.setattr("fewlier.engines.ray._FileScorer", SlowScorer)
-    monkeypatch.setenv("FEWLIER_MARKS", str(marks))
     return marks
 
 
@@ -147,7 +146,6 @@ def disturb(marks, do):
 
 @pytest.mark.usefixtures("cluster")
 def test_a_worker_that_is_killed_loses_nothing(big, model, detector, slow, tmp_path):
-    (big.root / ".marks").write_text(str(slow))
     here = score_folder(detector, big, tmp_path / "here")
     thread = disturb(slow, lambda pid: os.kill(pid, signal.SIGKILL))
     there = score_folder(detector, big, tmp_path / "there", workers=RayWorkers(model, workers=2))
@@ -157,7 +155,6 @@ def test_a_worker_that_is_killed_loses_nothing(big, model, detector, slow, tmp_p
 
 
 def test_a_node_that_is_lost_half_way_loses_nothing(cluster, big, model, detector, slow, tmp_path):
-    (big.root / ".marks").write_text(str(slow))
     here = score_folder(detector, big, tmp_path / "here")
     node = cluster.add_node(num_cpus=2)
     cluster.wait_for_nodes()

@@ -109,16 +109,17 @@ def compare_samples(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for repeat in range(options.repeats):
         rows = unseen = None
         for size in options.samples:
-            if is_done(options, "sample", str(size), FILE_ROWS, repeat):
+            method = f"{size} normals, {options.labels} labels"
+            if is_done(options, "sample", method, FILE_ROWS, repeat):
                 continue
             if rows is None or unseen is None:
-                rows, _ = make_rows(FILE_ROWS, 100 + repeat, 100)
+                rows, _ = make_rows(FILE_ROWS, 100 + repeat, options.labels)
                 unseen, is_odd = make_rows(200_000, 200 + repeat)
             sampling.MAX_NORMALS = size
             detector = AnomalyDetector(random_state=repeat).fit(iter(rows.to_batches()), LABEL)
             sampling.MAX_NORMALS = usual
             auc = roc_auc_score(is_odd, detector.anomaly_score(unseen.drop_columns(LABEL)))
-            known = {"what": "sample", "method": str(size), "rows": FILE_ROWS, "repeat": repeat}
+            known = {"what": "sample", "method": method, "rows": FILE_ROWS, "repeat": repeat}
             yield {**known, "value": auc, "unit": "AUC"}
             seconds = detector.summary_.seconds
             yield {**known, "what": "sample seconds", "value": seconds, "unit": "s"}
@@ -206,6 +207,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("what", choices=["fit", "sample", "engines"])
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--labels", type=int, default=1000, help="of --samples")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--engine", choices=["ray", "spark"])
     parser.add_argument("--folder", type=Path, default=Path("build") / "scale")
