@@ -34,7 +34,8 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
         ),
     ] = Path("-"),
     overwrite: Annotated[
-        bool, option("Replace an output folder that holds files, when all is done.", "")
+        bool,
+        option("Replace an output folder that holds files, when all is done.", "", "--overwrite"),
     ] = False,
     engine: Annotated[
         Literal["ray"] | None,

@@ -1,6 +1,8 @@
 """Ray: files, or the blocks of a dataset, scored by a pool of actors that load the model once."""
 
 import json
+import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -106,14 +108,21 @@ def connect(address: str | None) -> None:
         raise UserError(MISSING) from error
     if ray.is_initialized():
         return
+    before = signal.getsignal(signal.SIGTERM)
     try:
+        # Without an address Ray would join whatever cluster it finds.
         ray.init(
-            address=address, log_to_driver=False, logging_level="error", include_dashboard=False
+            address=address or "local",
+            log_to_driver=False,
+            logging_level="error",
+            **({} if address else {"include_dashboard": False}),
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise UserError(
             f"--address must be that of a Ray cluster that is running; got {address!r}: {error}"
         ) from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)  # Ray's own would end the process in its way
     ray.data.DataContext.get_current().enable_progress_bars = False
 
 

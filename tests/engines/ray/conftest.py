@@ -42,9 +42,6 @@ def cluster():
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
     """Return the path of a model for `factories.payments`."""
-    from factories import FEATURES, payments, small
+    from factories import save_model
 
-    rows = payments()
-    path = tmp_path_factory.mktemp("model") / "fraud.fewlier"
-    small().fit(rows[FEATURES], rows["fraud"]).save(path)
-    return path
+    return save_model(tmp_path_factory.mktemp("model") / "fraud.fewlier")
