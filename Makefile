@@ -16,7 +16,7 @@ COVERAGE := $(if $(COVER),--cov --cov-append --cov-report=)
 
 ENGINES := $(patsubst tests/engines/%/requirements.txt,%,$(wildcard tests/engines/*/requirements.txt))
 
-.PHONY: help demo check test test-engines lint audit fuzz smoke bench guide screenshot format clean
+.PHONY: help demo check test test-engines lint audit fuzz smoke bench scale guide screenshot format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -74,6 +74,14 @@ bench: $(READY) ## measure speed
 	$(BIN)/fewlier-bench speed
 	$(BIN)/fewlier-bench start
 	$(BIN)/fewlier-bench busy
+
+# Rows that results/scale.csv has are not measured again. The engines need their environments.
+scale: $(READY) build/engines/ray/.ready build/engines/spark/.ready ## measure fits of many rows, and engines
+	$(BIN)/fewlier-bench scale fit
+	$(BIN)/fewlier-bench scale sample
+	$(BIN)/fewlier-bench scale engines
+	build/engines/ray/bin/fewlier-bench scale engines --engine ray
+	build/engines/spark/bin/fewlier-bench scale engines --engine spark
 
 # Runs the commands of these documents and writes what they print into them.
 guide: $(READY) ## run the commands of the documents and write what they print into them

@@ -27,12 +27,9 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="session")
 def model_bytes(tmp_path_factory):
     """Return the content of a model file for `factories.payments`."""
-    from factories import FEATURES, payments, small
+    from factories import save_model
 
-    rows = payments()
-    path = tmp_path_factory.mktemp("model") / "fraud.fewlier"
-    small().fit(rows[FEATURES], rows["fraud"]).save(path)
-    return path.read_bytes()
+    return save_model(tmp_path_factory.mktemp("model") / "fraud.fewlier").read_bytes()
 
 
 @pytest.fixture

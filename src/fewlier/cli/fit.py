@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fewlier.cli import options
 from fewlier.cli.inputs import check_file_output, read_columns, read_density, read_label
 from fewlier.cli.options import option
-from fewlier.cli.screen import announcing, echo, echo_json, progress, say
+from fewlier.cli.screen import announcing, echo, echo_json, fit_progress, say
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
@@ -17,7 +17,7 @@ COLUMNS, TIME, METHOD, FILE = "Columns", "Time", "Method", "Model file"
 
 
 def fit(  # noqa: PLR0913 - options of a command are its arguments
-    table: options.Data,
+    table: options.Tables,
     output: Annotated[Path, option("Model file to write.", "FILE", "--output", "-o")],
     label: options.LabelOrNone = None,
     labels: Annotated[
@@ -108,12 +108,14 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     Faster: fewer --max-epochs, a shorter --patience, a smaller network
     (--density-option hidden=32), --selection best, or a GPU.
     """
+    from fewlier.progress import FitProgress
+    from fewlier.table.folder import TableFolder, open_tables
     from fewlier.table.reading import open_table
 
     inputs = (path for path in (table, validation, labels) if path)
     check_file_output(output, "A model", *inputs)
     with ExitStack() as stack:
-        file = stack.enter_context(open_table(table))
+        file = stack.enter_context(open_tables(table))
         held_back = stack.enter_context(open_table(validation)) if validation else None
         from fewlier.detector import AnomalyDetector  # after a wrong path has been reported
         from fewlier.files import fit_file
@@ -130,7 +132,8 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             device=device,
             random_state=random_state,
         )
-        show = stack.enter_context(progress("fitting", "no model was written."))
+        show = stack.enter_context(fit_progress("no model was written."))
+        hint = "; `fewlier fit --help` says what is faster"
         fit_file(
             detector,
             file,
@@ -138,8 +141,10 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             answers=_answers(labels),
             validation=held_back,
             strict=strict,
-            progress=announcing("fitting", show, hint="; `fewlier fit --help` says what is faster"),
+            progress=FitProgress(show.reading, announcing("fitting", show.training, hint)),
         )
+    if isinstance(file, TableFolder) and file.left_out_note:
+        say(f"note: {file.left_out_note}")
     if "" in file.columns:
         say("note: the column without a name, such as an index, was left out.")
     save(detector, output, as_json)

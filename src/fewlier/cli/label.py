@@ -122,10 +122,10 @@ def _open(
         raise UserError("The table must be a file; got standard input. Name a file.")
     with open_table(table) as file:
         from fewlier.detector import AnomalyDetector  # after a wrong path has been reported
-        from fewlier.files import read_training_rows
+        from fewlier.files import read_rows
         from fewlier.labelling.session import Session
 
-        rows, labels = read_training_rows(file, label, is_complete=True)
+        rows, labels = read_rows(file, label, is_complete=True)
     model, columns = detector
     loaded = None if model is None else AnomalyDetector.load(model)
     if loaded is not None:
@@ -173,7 +173,7 @@ def _serve(session: "Session", table: Path, page: tuple[int, bool], model_out: P
 
 def _export(table: Path, label: "LabelColumn | None", answers: Path, target: Path) -> None:
     """Write a table with the labels of a file of answers."""
-    from fewlier.files import read_training_rows
+    from fewlier.files import read_rows
     from fewlier.labelling.labelled import Labelled
     from fewlier.labelling.told import read_told
     from fewlier.table.reading import open_table
@@ -181,7 +181,7 @@ def _export(table: Path, label: "LabelColumn | None", answers: Path, target: Pat
 
     check_output(target, table, answers)
     with open_table(table) as file:
-        rows, before = read_training_rows(file, label, is_complete=True)
+        rows, before = read_rows(file, label, is_complete=True)
     labelled = Labelled.of(rows, read_told(answers, rows, before))
     with create_table(target) as write:
         write(labelled.rows)

@@ -10,6 +10,7 @@ STUDIES = {
     "start": "Time the help, the import and the scores of ten rows, from nothing.",
     "large-files": "Measure the memory and speed of scoring as a file grows.",
     "label-page": "Time the labelling page in a browser, from a key to the next row.",
+    "scale": "Fit by streams, compare sizes of their sample, and score on engines.",
     "dev-tables": "Compare densities, selections and numbers of labels on a folder of tables.",
     "parts": "Leave each part of the score out, and see what that costs.",
     "unlabelled-pools": "Hide anomalies among unlabelled rows, and compare ways to treat them.",

@@ -2,5 +2,5 @@
 
 Read in this order: grid, busy, copies, certainty, dev_tables, discovery, kernel_in_memory,
 label_rounds, label_speed, large_files, other_readings, parts, planted_reasons, repeated_kind,
-speed, start, unlabelled_pools.
+scale, speed, start, unlabelled_pools.
 """
