@@ -47,8 +47,7 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     ask: Annotated[
         Literal["oddest", "surest", "spread", "doubtful"],
         option(
-            "oddest: the oddest row, every third time one unlike those found; surest: always the "
-            "oddest; spread: always unlike those found; doubtful: the least certain.",
+            "Which row comes next: oddest, surest, spread (unlike those found) or doubtful.",
             "WAY",
             panel=WAYS,
         ),
@@ -56,9 +55,7 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     terminal: Annotated[
         bool, option("Ask in this terminal, without a browser.", "", "--terminal", panel=WAYS)
     ] = False,
-    port: Annotated[
-        int, option("Port of the page; by default any.", "N", panel=WAYS, min=0, max=65535)
-    ] = 0,
+    port: Annotated[int, option("Port of the page; by default any.", "N", panel=WAYS, min=0)] = 0,
     browser: Annotated[bool, option("Open the page in the browser.", panel=WAYS)] = True,
     model_out: Annotated[
         Path | None,
@@ -81,8 +78,7 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
 ) -> None:
     """Find and label anomalies: asks about the row most worth it, and learns from every answer.
 
-    Keys: a anomaly, n normal, space skip, backspace undo. Answers are on disk before the next row
-    is shown; the same command goes on from them.
+    Keys: a anomaly, n normal, space skip, backspace undo. Answers are kept at once.
     """
     if output is None:
         raise UserError("Answers must be kept in a file; got none. Give -o, such as labels.jsonl.")

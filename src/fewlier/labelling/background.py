@@ -2,7 +2,7 @@
 
 import json
 import os
-import subprocess  # nosec B404 - it runs this Python on this package
+import subprocess  # nosec B404
 import sys
 import tempfile
 import threading
@@ -62,7 +62,8 @@ class BackgroundFit:
         self._kept.__enter__()
         _write(job, Path(self._folder.name))
         with Path(self._folder.name, _SAID).open("wb") as said:
-            self._process = subprocess.Popen(  # nosec B603 - no shell, and no word of the user's
+            # No shell, and no word of the user's.
+            self._process = subprocess.Popen(  # nosec B603
                 [sys.executable, "-m", "fewlier.labelling.background", self._folder.name],
                 stdin=subprocess.PIPE,  # closed when this process ends, and then that one ends too
                 stdout=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """`Fits`: the full fits of a session, one at a time, beside the questions."""
 
-from typing import cast, final
+from typing import final
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Fits:
         """Take what a fit that has ended found; its error is kept."""
         if self._running is not None and self._running[0].is_done:
             try:
-                self._take()
+                self._take(*self._running)
             except UserError as error:
                 self.error = str(error)
 
@@ -60,8 +60,8 @@ class Fits:
             return self.latest.detector
         if self._running is not None and not self._knows(self._running[1], codes):
             self.close()
-        self.begin(codes)
-        return self._take().detector
+        self._running = self._running or (BackgroundFit(self._job(codes)), codes)
+        return self._take(*self._running).detector
 
     def close(self) -> None:
         """Stop the fit that is under way."""
@@ -69,8 +69,7 @@ class Fits:
             self._running[0].close()
             self._running = None
 
-    def _take(self) -> Finished:
-        fit, codes = cast("tuple[BackgroundFit, Codes]", self._running)
+    def _take(self, fit: BackgroundFit, codes: Codes) -> Finished:
         self._running = None
         self.latest, self._known, self.error = fit.wait(), codes, None
         return self.latest

@@ -15,6 +15,7 @@ STUDIES = {
     "unlabelled-pools": "Hide anomalies among unlabelled rows, and compare ways to treat them.",
     "label-rounds": "Label the oddest rows round by round, and compare update with a new fit.",
     "discovery": "Ask about rows one at a time, and count the anomalies found, beside others.",
+    "label-speed": "Time from an answer to the next question, beside full fits.",
     "planted-reasons": "Tamper with a column, and count how often it is among the reasons.",
     "certainty": "Simulate whether p-values and false-discovery rates keep their promise.",
     "copies": "Count false alarms when rows of the training table repeat.",

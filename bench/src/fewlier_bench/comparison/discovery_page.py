@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fewlier_bench.pages.blocks import EMPTY
+
 Line: TypeAlias = Mapping[str, str]
 
 N_QUESTIONS, AT = 60, (20, 40, 60)
@@ -108,7 +110,8 @@ def _answers(lines: Sequence[Line]) -> str:
     for table in _names(lines):
         own = [line for line in lines if line["table"] == table]
         rows.append([table, *(f"{_mean(own, f'auc_{x}'):.3f}" for x in ("random", "20", "60"))])
-    if rows:
-        means = np.array([[float(cell) for cell in row[1:]] for row in rows]).mean(0)
-        rows.append(["*mean*", *(f"{mean:.3f}" for mean in means)])
+    if not rows:
+        return EMPTY
+    means = np.array([[float(cell) for cell in row[1:]] for row in rows]).mean(0)
+    rows.append(["*mean*", *(f"{mean:.3f}" for mean in means)])
     return _grid(["AUC on rows kept apart", "six random labels", "20 answers", "60 answers"], rows)
