@@ -40,6 +40,7 @@ test-engines: $(ENGINES:%=test-engine-%) ## fewlier inside other systems, each i
 test-engine-%: build/engines/%/.ready
 	build/engines/$*/bin/python -m pytest $(NO_SHAPES) --confcutdir=tests/engines/$* tests/engines/$*
 
+.PRECIOUS: build/engines/%/.ready # else make removes it, and installs again each time
 build/engines/%/.ready: tests/engines/%/requirements.txt tests/engines/%/constraints.txt pyproject.toml
 	$(PYTHON) -m venv build/engines/$*
 	build/engines/$*/bin/python -m pip install --quiet -c tests/engines/$*/constraints.txt \

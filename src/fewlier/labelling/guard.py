@@ -2,9 +2,8 @@
 
 import secrets
 from typing import final
-from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -54,7 +53,9 @@ class Guard:
         if scope["type"] != "http":
             return  # nothing else is spoken here, and a server takes silence for a refusal
         headers = Headers(scope=scope)
-        brings_token = scope["path"] == "/" and self._is_token(_token_of(scope["query_string"]))
+        brings_token = scope["path"] == "/" and self._is_token(
+            QueryParams(scope["query_string"]).get("token", "")
+        )
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -91,7 +92,3 @@ class Guard:
 
     def _is_token(self, text: str) -> bool:
         return secrets.compare_digest(text.encode(), self.token.encode())
-
-
-def _token_of(query: bytes) -> str:
-    return parse_qs(query.decode("latin-1")).get("token", [""])[0]
