@@ -1,6 +1,8 @@
 """Ray: files, or the blocks of a dataset, scored by a pool of actors that load the model once."""
 
 import json
+import logging
+import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from ray.data import ActorPoolStrategy, Dataset
 
 MISSING = "--engine ray needs Ray, which is not installed. Run: pip install 'fewlier[ray]'"
+
+MAX_LOST = 3
+"""Actors that may be lost one after the other before they have begun."""
 
 
 def score(
@@ -91,6 +96,7 @@ class RayWorkers(Workers):
             compute=_pool(self._workers, len(jobs)),
             num_cpus=1,
         )
+        rows.context.max_consecutive_actor_init_deaths = MAX_LOST  # a node may go as it begins
         for n_done, row in enumerate(rows.iter_rows(), 1):
             found: Mapping[str, Any] = json.loads(row["found"])
             if "error" in found:
@@ -109,6 +115,7 @@ def connect(address: str | None) -> None:
     if ray.is_initialized():
         return
     before = signal.getsignal(signal.SIGTERM)
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its warnings say nothing to users
     try:
         # Without an address Ray would join whatever cluster it finds.
         ray.init(
@@ -123,6 +130,7 @@ def connect(address: str | None) -> None:
         ) from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)  # Ray's own would end the process in its way
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
 
 
