@@ -1,46 +1,160 @@
-"""A batch of rows with its scores, and what is counted over the batches of a file."""
+"""A batch of rows with its scores: the one way to score, and what is counted over all batches."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import pyarrow as pa
 
-from fewlier.arrays import Floats, Ints
+from fewlier.arrays import Bools, Floats, Ints
+from fewlier.atomic import PathLike
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
+from fewlier.detector import AnomalyDetector
+from fewlier.errors import UserError
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
+from fewlier.shown import list_names
 from fewlier.table import Table
-from fewlier.table.reading import Batch
+from fewlier.table.reading import Batch, naming
 
-ADDED = ("anomaly_score", "is_anomaly", "p_value", "reason")
-"""Columns that scoring adds."""
+ADDED = {
+    "anomaly_score": pa.float64(),
+    "is_anomaly": pa.bool_(),
+    "p_value": pa.float64(),
+    "reason": pa.string(),
+}
+"""Columns that scoring adds, and their types."""
 N_REASONS = 3
 
 
 class ScoredBatch(NamedTuple):
-    """Rows of a file with their scores, and a function that explains some of them."""
+    """Rows with their scores, and a function that explains some of them."""
 
     batch: Batch
     table: Table
     scores: Floats
     explain: Callable[[Ints], Explanation]
 
-    def add_scores(self, model: FittedModel, threshold: float, *, typed: bool) -> pa.Table:
-        """Return the rows with the columns that `ADDED` names."""
+    @classmethod
+    def of(cls, batch: Batch, why: Explanation) -> "ScoredBatch":
+        """Return rows that have been explained."""
+        return cls(batch, why.table, why.score, why.take)
+
+    def add_scores(
+        self, model: FittedModel, threshold: float, *, typed: bool = False, with_reason: bool = True
+    ) -> pa.Table:
+        """Return the rows with the columns that `ADDED` names, the reason only where it is wanted.
+
+        `typed` gives columns of text the types of the model.
+        """
         is_anomaly = self.scores > threshold
-        reasons: list[str | None] = [None] * len(self.scores)
-        flagged = np.flatnonzero(is_anomaly)
-        for row, why in zip(flagged, self.explain(flagged).reasons(N_REASONS), strict=True):
-            reasons[row] = "; ".join(map(str, why))
         p_values = model.calibration.p_value(self.scores)
+        columns: list[Sequence[object] | Floats | Bools] = [self.scores, is_anomaly, p_values]
+        if with_reason:
+            reasons: list[str | None] = [None] * len(self.scores)
+            flagged = np.flatnonzero(is_anomaly)
+            found = self.explain(flagged).reasons(N_REASONS) if len(flagged) else []
+            for row, why in zip(flagged, found, strict=True):
+                reasons[row] = "; ".join(map(str, why))
+            columns.append(reasons)
         rows = self.batch.typed(self.table, model.encoder.schema) if typed else self.batch.rows
-        columns = (self.scores, is_anomaly, p_values, pa.array(reasons, pa.string()))
-        for name, values in zip(ADDED, columns, strict=True):
-            rows = rows.append_column(name, pa.chunked_array([pa.array(values)]))
+        for (name, dtype), values in zip(ADDED.items(), columns, strict=False):
+            rows = rows.append_column(name, pa.chunked_array([pa.array(values, dtype)]))
         return rows
+
+
+def check_free(names: Sequence[str]) -> None:
+    """Refuse a table that has columns of the names that scoring adds."""
+    if taken := [name for name in ADDED if name in names]:
+        raise UserError(
+            f"the table already has columns that scoring adds: {list_names(taken)}. Score the "
+            "original table, or rename them."
+        )
+
+
+@final
+class BatchScorer:
+    """Scores rows batch by batch: an Arrow record batch in, a record batch out.
+
+    This is what `fewlier score` does to each batch of a file, for whatever streams Arrow: DuckDB,
+    Polars, pyarrow, Ray or Spark. It holds the path of a model, reads the file when it meets its
+    first batch, and can be pickled, so it travels to other processes.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A model file.
+    with_reason : bool
+        Whether to say of each anomaly why it is one, which takes longer the more there are.
+
+    Examples
+    --------
+    ::
+
+        score = BatchScorer("fraud.fewlier")
+        batches = pyarrow.dataset.dataset("payments/").to_batches()
+        for scored in map(score, batches):
+            ...
+    """
+
+    def __init__(self, path: PathLike, *, with_reason: bool = True) -> None:
+        self.path, self.with_reason = str(Path(path).absolute()), with_reason
+
+    def __repr__(self) -> str:
+        """Name the model."""
+        return f"BatchScorer({self.path!r}, with_reason={self.with_reason})"
+
+    def __reduce__(self) -> tuple[Callable[[str, bool], "BatchScorer"], tuple[str, bool]]:
+        """Let it travel without the model, which is read where it arrives."""
+        return _scorer, (self.path, self.with_reason)
+
+    @cached_property
+    def model(self) -> FittedModel:
+        """The model, read from its file on first use."""
+        model: FittedModel = AnomalyDetector.load(self.path).model_
+        return model
+
+    def schema(self, rows: pa.Schema) -> pa.Schema:
+        """Return the schema of what comes out, given that of what goes in."""
+        check_free(rows.names)
+        for name, dtype in [*ADDED.items()][: None if self.with_reason else -1]:
+            rows = rows.append(pa.field(name, dtype))
+        return rows
+
+    def __call__(
+        self, rows: pa.RecordBatch, *, file: str = "a batch", start: int = 0
+    ) -> pa.RecordBatch:
+        """Return rows in their order, all of their columns unchanged, and those of `ADDED` behind.
+
+        Columns are found by name, and those that the model does not know pass through.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch
+            Rows to score; there may be none.
+        file : str
+            What to call their source in errors.
+        start : int
+            Rows of the source before these, so that errors count from its first.
+        """
+        with naming(file):
+            schema = self.schema(rows.schema)
+        batch = Batch(file, pa.Table.from_batches([rows]), start, None)
+        scored = ScoredBatch.of(batch, explain(self.model, batch.table(self.model.encoder.schema)))
+        threshold = self.model.calibration.threshold
+        added = scored.add_scores(self.model, threshold, with_reason=self.with_reason)
+        new = added.columns[rows.num_columns :]
+        return pa.RecordBatch.from_arrays(
+            [*rows.columns, *(column.combine_chunks() for column in new)], schema=schema
+        )
+
+
+def _scorer(path: str, with_reason: bool) -> BatchScorer:
+    return BatchScorer(path, with_reason=with_reason)
 
 
 def explain_later(model: FittedModel, batch: Batch, scores: Floats) -> ScoredBatch:
@@ -59,6 +173,7 @@ class Tally:
         self._cells = [np.zeros_like(part) for part in model.reference.counts]
         self._ranks = self._calibration.counts(np.empty(0))
         self._n_impossible = np.zeros(len(self._names), dtype=np.int64)
+        self._passed_through: dict[str, None] = {}
         self.unread: Counter[str] = Counter()  # cells that could not be read, by column
 
     def count(
@@ -67,6 +182,7 @@ class Tally:
         """Count rows and pass them on."""
         for batch, why in explained:
             self._ranks += self._calibration.counts(why.score)
+            self._passed_through |= dict.fromkeys(batch.rows.column_names)
             self._n_impossible += why.encoded.impossible.sum(0)
             self.unread.update({name: cells.n for name, cells in why.table.unread.items()})
             counts = self._model.reference.count(why.encoded)
@@ -74,10 +190,35 @@ class Tally:
                 total += new
             yield batch, why
 
+    def totals(self) -> dict[str, Any]:
+        """Return what was counted, as JSON values, for `add`."""
+        return {
+            "ranks": self._ranks.tolist(),
+            "cells": [part.tolist() for part in self._cells],
+            "n_impossible": self._n_impossible.tolist(),
+            "passed_through": list(self._passed_through),
+            "unread": dict(self.unread),
+        }
+
+    def add(self, totals: Mapping[str, Any]) -> None:
+        """Count the rows that another has counted, by the same model."""
+        self._ranks += np.array(totals["ranks"], dtype=np.int64)
+        for total, new in zip(self._cells, totals["cells"], strict=True):
+            total += np.array(new, dtype=total.dtype)
+        self._n_impossible += np.array(totals["n_impossible"], dtype=np.int64)
+        self._passed_through |= dict.fromkeys(totals["passed_through"])
+        self.unread.update(totals["unread"])
+
     @property
     def n_rows(self) -> int:
         """Rows seen."""
         return int(self._ranks.sum())
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        """Columns of the rows that the model does not know."""
+        known = set(self._model.encoder.schema.given)
+        return tuple(name for name in self._passed_through if name not in known)
 
     @property
     def n_impossible(self) -> dict[str, int]:

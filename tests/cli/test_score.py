@@ -165,7 +165,7 @@ def test_the_output_opens_elsewhere_with_its_types(name, table, model, fewlier, 
         assert {len(row) for row in sheet} == {len(ROWS.columns) + len(ADDED)}
     pandas, polars, duck = frames
     assert len(pandas) == len(polars) == len(duck) == N
-    assert [pandas[c].dtype.kind for c in ADDED[:3]] == ["f", "b", "f"]
+    assert [pandas[c].dtype.kind for c in [*ADDED][:3]] == ["f", "b", "f"]
     assert pandas["reason"].dropna().map(type).eq(str).all()
     assert [polars[c].dtype for c in ADDED] == [pl.Float64, pl.Boolean, pl.Float64, pl.String]
     types = dict(zip(duck.columns, map(str, duck.types), strict=True))
