@@ -64,6 +64,7 @@ def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpac
     assert found == documents | build | {"src", "tests", "bench", "tools", "docs", "results"}
     for folder in ("src", "tests", "tools", "bench"):
         patterns = ("*.py", "*.typed", "*published*.csv", "version_*", "scores.json", *PAGE)
+        patterns += ("requirements.txt", "constraints.txt")  # of tests/engines
         expected = files_under(ROOT / folder, *patterns, "*.toml", "*.md")
         assert files_under(unpacked / folder, "*.*") == expected
 
