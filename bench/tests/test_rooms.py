@@ -40,6 +40,7 @@ MORE = {
     "studies/label_page.py": {"labelling"},
     "studies/parts.py": {"density.rows", "fit", "score", "training.roles.Plan"},
     "studies/repeated_kind.py": {"density.rows"},  # looks into the parts of a score
+    "studies/scale.py": {"batches.BatchScorer"},
     "studies/speed.py": {"density.rows", "fit", "score.part", "settings", "threads", "training"},
 }
 

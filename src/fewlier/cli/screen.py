@@ -115,14 +115,14 @@ def progress(what: str, if_stopped: str) -> Iterator[Progress]:
 
     A stop inside the block says how far it was, and `if_stopped`.
     """
-    with _phases(if_stopped) as show:
+    with _phases(what, if_stopped) as show:
         yield lambda share: show(what, share)
 
 
 @contextmanager
 def fit_progress(if_stopped: str) -> Iterator[FitProgress]:
     """Show how far a fit has come: first what it has read, with bytes and rows, then its epochs."""
-    with _phases(if_stopped) as show:
+    with _phases("reading", if_stopped) as show:
 
         def read(so_far: ReadSoFar) -> None:
             amount = f"{_size(so_far.n_bytes)}, {so_far.n_rows:,} rows"
@@ -132,9 +132,9 @@ def fit_progress(if_stopped: str) -> Iterator[FitProgress]:
 
 
 @contextmanager
-def _phases(if_stopped: str) -> Iterator[Show]:
-    """Show how far each phase of long work has come."""
-    phase, latest = "", None
+def _phases(first: str, if_stopped: str) -> Iterator[Show]:
+    """Show how far each phase of long work has come, from the first on."""
+    phase, latest = first, None
 
     def update(what: str, share: float | None, detail: str = "") -> None:
         nonlocal phase, latest
@@ -143,7 +143,7 @@ def _phases(if_stopped: str) -> Iterator[Show]:
 
     def sentence() -> str:
         at = "" if latest is None else f" at {latest:.0%}"
-        return f"stopped{f' {phase}' * bool(phase)}{at}; {if_stopped}"
+        return f"stopped {phase}{at}; {if_stopped}"
 
     with _shown() as show, farewell(sentence):
         yield update

@@ -2,11 +2,13 @@
 
     fewlier-bench scale fit --rows 1000000 10000000
     fewlier-bench scale sample
+    fewlier-bench scale thread
     fewlier-bench scale engines --engine ray
 
 `fit` makes Parquet files of a million rows x 20, fits one model to them by the real command, and
 keeps its time and its peak memory. `sample` fits a table of a million rows by samples of several
-sizes and compares the AUC on other rows. `engines` scores a folder in one process, with one and
+sizes and compares the AUC on other rows. `thread` times the scoring of a batch in one thread.
+`engines` scores a folder in one process, with one and
 with all cores, and on an engine with one and two workers; speed is that of the rows that a larger
 folder has more than a smaller one, so that starting up does not count. Every row goes into
 results/scale.csv as soon as it is there; what is there is not done again.
@@ -26,9 +28,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector
+from fewlier.batches import BatchScorer
 from fewlier.table import sampling
 from fewlier_bench.runs.jobs import describe_machine, n_cores
 from fewlier_bench.studies.grid import make_parser
@@ -125,11 +129,35 @@ def compare_samples(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield {**known, "what": "sample seconds", "value": seconds, "unit": "s"}
 
 
+def time_thread(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Time one thread by the processor's clock, which other work slows down less."""
+    torch.set_num_threads(1)
+    batch = make_rows(65_536, 5)[0].combine_chunks().to_batches()[0]
+    for with_reason in (True, False):
+        method = "reasons" if with_reason else "no reasons"
+        if is_done(options, "one thread", method, batch.num_rows):
+            continue
+        score = BatchScorer(make_model(options.folder), with_reason=with_reason)
+        score(batch.slice(0, 100))  # a rehearsal
+        started = time.process_time()
+        score(batch)
+        speed = batch.num_rows / (time.process_time() - started)
+        known = {"what": "one thread", "method": method, "rows": batch.num_rows}
+        yield {**known, "value": speed, "unit": "rows per CPU second"}
+
+
+def make_model(folder: Path) -> Path:
+    """Fit a model to a few rows, unless it is there."""
+    model = folder / "engines.fewlier"
+    if not model.exists():
+        rows, _ = make_rows(20_000, 1, 100)
+        AnomalyDetector(random_state=0).fit(iter(rows.to_batches()), LABEL).save(model)
+    return model
+
+
 def compare_engines(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Score folders of two sizes in every way, and report the speed of the difference."""
-    model = options.folder / "engines.fewlier"
-    rows, _ = make_rows(20_000, 1, 100)
-    AnomalyDetector(random_state=0).fit(iter(rows.to_batches()), LABEL).save(model)
+    model = make_model(options.folder)
     few, many = options.rows[0], options.rows[-1]
     folders = [make_folder(options.folder / f"score-{n}", n, few // 4) for n in (few, many)]
     for method, run in ways(options.engine, model):
@@ -204,7 +232,7 @@ def read(path: Path) -> list[dict[str, str]]:
 def main(words: Sequence[str]) -> None:
     """Run, and keep each row."""
     parser = make_parser(__name__, __doc__)
-    parser.add_argument("what", choices=["fit", "sample", "engines"])
+    parser.add_argument("what", choices=["fit", "sample", "thread", "engines"])
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--labels", type=int, default=1000, help="of --samples")
@@ -214,8 +242,9 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--results", type=Path, default=Path("results") / "scale.csv")
     options = parser.parse_args(words)
     options.folder.mkdir(parents=True, exist_ok=True)
-    run = {"fit": fit_files, "sample": compare_samples, "engines": compare_engines}[options.what]
-    for row in run(options):
+    run = {"fit": fit_files, "sample": compare_samples, "thread": time_thread}
+    run |= {"engines": compare_engines}
+    for row in run[options.what](options):
         row = {"repeat": 0, "unit": "s", "peak_mb": "", "machine": describe_machine(), **row}
         is_new = not options.results.exists()
         with options.results.open("a", newline="") as file:
