@@ -42,7 +42,8 @@ def test_a_document_shows_what_its_commands_print(path):
 def test_the_guide_leads_through_every_command_from_a_table_to_a_decision():
     blocks = re.findall(r"```console\n(.*?)```", GUIDE.read_text("utf-8"), flags=re.DOTALL)
     shown = re.findall(r"^\$ fewlier (\w+)", "".join(blocks), flags=re.MULTILINE)
-    assert set(shown) == set(get_command(app).commands)
+    # An export takes half a minute, and packages that nothing else needs: tests/engines/onnx.
+    assert set(shown) == set(get_command(app).commands) - {"export"}
 
 
 def test_links_within_the_guide_lead_somewhere():

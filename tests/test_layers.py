@@ -24,7 +24,7 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"detector"},
     {"batches"},
     {"plot", "files", "demo"},
-    {"report", "folders"},
+    {"report", "folders", "service", "graph"},
     {"labelling", "engines"},
     {"notebook"},
     {"cli"},

@@ -25,9 +25,10 @@ PROMPT = "$ "
 ENVIRONMENT = {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
 # Lines about the progress come only where a command takes long.
 PROGRESS = re.compile(r"^fewlier: \w+ing: .* (s|min|h)( left)?( \(.*\))?\n", flags=re.MULTILINE)
-# What another machine may print otherwise: times, versions, and which lambdas are kept, which hangs
-# on last digits. The width of a table hangs on its numbers.
+# What another machine may print otherwise: hashes of files, times, versions, and which lambdas are
+# kept, which hangs on last digits. The width of a table hangs on its numbers.
 MASKS = (
+    (re.compile(r"\b[0-9a-f]{64}\b"), "HASH"),
     (re.compile(r"(?<=takes at most about )[^.]*(\.\d[^.]*)?"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? s\b"), "TIME"),
     (re.compile(r"(?<=torch )\S+"), "VERSION"),

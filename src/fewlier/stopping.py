@@ -80,6 +80,11 @@ def listen() -> None:
             signal.signal(number, _noted)
 
 
+def hand_over() -> None:
+    """Leave the signals to somebody else, who answers them from now on; for the main thread."""
+    signal.set_wakeup_fd(-1)
+
+
 def _noted(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler
     """Hold the main thread, unless it is in a step that must happen whole: then after it."""
     _is_told.set()

@@ -10,11 +10,13 @@ from fewlier.cli.check import check
 from fewlier.cli.demo import demo
 from fewlier.cli.evaluate import evaluate
 from fewlier.cli.explain import explain
+from fewlier.cli.export import export
 from fewlier.cli.fit import fit
 from fewlier.cli.inspect import inspect
 from fewlier.cli.label import label
 from fewlier.cli.report import report
 from fewlier.cli.score import score
+from fewlier.cli.serve import serve
 from fewlier.cli.threshold import threshold
 from fewlier.cli.update import update
 
@@ -37,6 +39,8 @@ EXAMPLES: dict[Callable[..., None], str] = {
     evaluate: "test.csv -m fraud.fewlier --label fraud",
     threshold: "fraud.fewlier --false-alarm-rate 0.05",
     inspect: "fraud.fewlier --json",
+    export: "fraud.fewlier -o fraud.onnx --check",
+    serve: "fraud.fewlier --port 8000 --workers 2",
 }
 """The commands, in the order of the help, each with arguments to show there."""
 for command, arguments in EXAMPLES.items():

@@ -1,4 +1,4 @@
 """A fitted detector as one safe file.
 
-Read in this order: container, probes, file.
+Read in this order: container, inspection, probes, file.
 """

@@ -60,14 +60,21 @@ def extreme_rows(encoder: Encoder) -> list[Row]:
 
 
 def _score(model: FittedModel, rows: list[Row]) -> Floats:
-    columns = zip(model.encoder.schema.columns, zip(*rows, strict=True), strict=True)
-    cells = {
-        column.name: np.array(values, dtype=object if column.kind is Kind.CATEGORY else np.float64)
-        for column, values in columns
-    }
+    table = table_of(model.encoder, rows)
     with np.errstate(all="ignore"):  # what is wrong with a damaged file shows in the score
         # Not padded to a whole chunk: with many passes that takes far more memory than the file.
-        return model.scorer.score(model.encoder.encode(Table(cells)), chunk=N_PROBES)
+        return model.scorer.score(model.encoder.encode(table), chunk=N_PROBES)
+
+
+def table_of(encoder: Encoder, rows: list[Row]) -> Table:
+    """Return rows as a table in the form of the schema."""
+    columns = zip(encoder.schema.columns, zip(*rows, strict=True), strict=True)
+    return Table(
+        {
+            c.name: np.array(values, dtype=object if c.kind is Kind.CATEGORY else np.float64)
+            for c, values in columns
+        }
+    )
 
 
 def _level(column: Column, code: int) -> float | str:

@@ -138,7 +138,7 @@ class NormalScores(Coordinates):
         """Return where values lie."""
         x = inputs.T.contiguous()
         place = torch.searchsorted(self._inner, x)
-        low, rise = self.knots.gather(1, place), self._slope.gather(1, place)
+        low, rise = self.knots.gather(1, place), self.slope.gather(1, place)
         found = (x - low).mul_(rise).add_(self.scores.gather(1, place))
         return found.clamp_(self.scores[:, :1], self.scores[:, -1:]).T
 
@@ -148,7 +148,7 @@ class NormalScores(Coordinates):
         return self.knots[:, 1:-1].contiguous()
 
     @cached_property
-    def _slope(self) -> Float[Tensor, "i p"]:
+    def slope(self) -> Float[Tensor, "i p"]:
         """What scores rise by between knots; 0 where the last knot repeats."""
         width = self.knots.diff(dim=1)
         return torch.where(width > 0, self.scores.diff(dim=1) / width.clamp_min(1e-30), 0)

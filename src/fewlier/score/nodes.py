@@ -31,7 +31,7 @@ _FIELDS = {
 }
 
 
-class _Order(NamedTuple):
+class Order(NamedTuple):
     """The t trees, the deepest first.
 
     `roots` (t,) are their roots, `place` (t,) their places in the order of the nodes, and the first
@@ -90,7 +90,7 @@ class Nodes(Bagged):
     @property
     def n_trees(self) -> int:
         """Count the trees, one of each bag."""
-        return len(self._order.roots)
+        return len(self.order.roots)
 
     def scores(
         self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"] | None = None
@@ -98,13 +98,13 @@ class Nodes(Bagged):
         """Return what rows score in all trees together, counted from the roots."""
         change = self.value[self.ends(x)] - self.value[self.roots, None]
         if weights is not None:
-            change *= weights.T[self._order.place]
+            change *= weights.T[self.order.place]
         return change.sum(0)
 
     @property
     def roots(self) -> Int[Tensor, " t"]:
         """The roots of the trees, the deepest tree first."""
-        return self._order.roots
+        return self.order.roots
 
     def ends(self, x: Float[Tensor, "n f"]) -> Int[Tensor, "t n"]:
         """Return the leaf where each row ends in each tree, the deepest tree first."""
@@ -120,7 +120,7 @@ class Nodes(Bagged):
         for feature, start, end in self._steps(x):
             change = self.value[end[: len(start)]] - self.value[start]
             if weights is not None:
-                change *= weights.T[self._order.place[: len(start)]]
+                change *= weights.T[self.order.place[: len(start)]]
             total.scatter_add_(0, feature, change)
         return total.T
 
@@ -133,28 +133,28 @@ class Nodes(Bagged):
         row at a leaf stays there.
         """
         columns = x.T.contiguous()
-        here = self._order.roots[:, None].repeat(1, len(x))
-        for k in self._order.n_deeper:
+        here = self.order.roots[:, None].repeat(1, len(x))
+        for k in self.order.n_deeper:
             start = here[:k].flatten().clone()  # not a view of what is written below
-            feature = self._feature.index_select(0, start).view(k, -1)
+            feature = self.features.index_select(0, start).view(k, -1)
             is_above = columns.gather(0, feature).flatten() > self.threshold.index_select(0, start)
-            here[:k] = self._child.index_select(0, 2 * start + is_above).view(k, -1)
+            here[:k] = self.children.index_select(0, 2 * start + is_above).view(k, -1)
             yield feature, start.view(k, -1), here
 
     @cached_property
-    def _feature(self) -> Int[Tensor, " m"]:
+    def features(self) -> Int[Tensor, " m"]:
         """What a node splits by; any feature for a leaf, whose children are itself."""
         return self.feature.clamp_min(0).long()
 
     @cached_property
-    def _child(self) -> Int[Tensor, " _"]:
+    def children(self) -> Int[Tensor, " _"]:
         """The left and the right child of each node; a leaf's are the leaf itself."""
         here = torch.arange(len(self), device=self.feature.device)
         children = torch.stack([here + 1, self.right.long()], 1)
         return torch.where((self.feature < 0)[:, None], here[:, None], children).flatten()
 
     @cached_property
-    def _order(self) -> _Order:
+    def order(self) -> Order:
         """Find the roots, and how deep their trees are."""
         splits = (self.feature >= 0).nonzero().squeeze(-1)
         is_root = torch.ones(len(self), dtype=torch.bool, device=splits.device)
@@ -170,7 +170,7 @@ class Nodes(Bagged):
             here = here[self.feature[here] >= 0]
         place = depth.argsort(descending=True, stable=True)
         n_deeper = [int((depth > level).sum()) for level in range(int(depth.max()))]
-        return _Order(roots[place], place, n_deeper)
+        return Order(roots[place], place, n_deeper)
 
     def state(self) -> State:
         """Return what a model file holds of them."""

@@ -63,17 +63,18 @@ class Steps(Bagged):
         """Return what rows score by each feature."""
         place = torch.searchsorted(self.thresholds, x.T.contiguous())  # (f, n)
         if weights is None:
-            return self._total.gather(1, place).T
+            return self.total.gather(1, place).T
         bags = zip(weights.T, self.values, strict=True)
         return torch.stack([w * values.gather(1, place) for w, values in bags]).sum(0).T
 
     @cached_property
-    def _total(self) -> Float[Tensor, "f p"]:
+    def total(self) -> Float[Tensor, "f p"]:
+        """The sum over the bags."""
         return self.values.sum(0)
 
     def state(self) -> State:
         """Return what a model file holds of them: the sum over the bags."""
-        arrays = {"thresholds": self.thresholds, "values": self._total}
+        arrays = {"thresholds": self.thresholds, "values": self.total}
         return State({}, {name: array.cpu().numpy() for name, array in arrays.items()})
 
     @classmethod

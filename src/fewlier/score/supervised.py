@@ -20,9 +20,9 @@ from fewlier.score.space import NumericColumns
 from fewlier.state import State
 from fewlier.table import Encoder
 
-_LARGEST_FEATURE = 1e9
+LARGEST_FEATURE = 1e9
 _LEAST_SPREAD = 1e-6
-_LINEAR = 3.0  # standard units up to which a score counts as it is
+LINEAR = 3.0  # standard units up to which a score counts as it is
 
 
 class Bag(NamedTuple):
@@ -73,7 +73,7 @@ class Features:
         """Return the features of n rows, given what their neighbours score (n,)."""
         last = torch.from_numpy(neighbours).to(rows.inputs)[:, None]
         found = torch.cat([self.numbers.points(rows), last], 1)
-        return found.clamp_(-_LARGEST_FEATURE, _LARGEST_FEATURE)
+        return found.clamp_(-LARGEST_FEATURE, LARGEST_FEATURE)
 
     def split(self, gains: Float[Tensor, "n f"], neighbours: Floats) -> Floats:
         """Sum the gains of features for each column, shape (n, d), given (n, d + 1) of neighbours.
@@ -246,8 +246,8 @@ class Supervised(Part):
 
 def _compression(z: Floats) -> Floats:
     """Return what scores are multiplied by, so that they grow logarithmically beyond three."""
-    size = np.abs(z).clip(_LINEAR)
-    factor: Floats = (_LINEAR + np.log1p(size - _LINEAR)) / size
+    size = np.abs(z).clip(LINEAR)
+    factor: Floats = (LINEAR + np.log1p(size - LINEAR)) / size
     return factor
 
 

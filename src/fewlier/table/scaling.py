@@ -15,9 +15,9 @@ MAX_LEVELS = 64
 """Codes of a category column at most; the rarest categories share the last one."""
 # Inputs are cut at these fractions of the training range; beyond, real targets grow like
 # logarithms.
-_LOW_END, _HIGH_END = -1.0, 2.0
+LOW_END, HIGH_END = -1.0, 2.0
 # Positive values are cut at these, so that powers and logarithms stay finite in float32.
-_MIN_POSITIVE, _MAX_POSITIVE = 1e-30, 1e30
+MIN_POSITIVE, MAX_POSITIVE = 1e-30, 1e30
 MAX_FLOAT = float(np.finfo(np.float64).max)
 _CONSTANT_SPAN = 1e-3
 LOGGED = (Kind.COUNT, Kind.POSITIVE)
@@ -77,7 +77,7 @@ class ColumnStats:
         numbers = _bounded(coding, values)
         scaled = self.scale(coding, numbers)
         targets = _compressed(scaled) if coding is Kind.REAL else numbers
-        return targets, np.clip(scaled, _LOW_END, _HIGH_END)
+        return targets, np.clip(scaled, LOW_END, HIGH_END)
 
     def scale(self, coding: Kind, numbers: Floats) -> Floats:
         """Return numbers as fractions of the training range, always finite; NaN stays."""
@@ -101,7 +101,7 @@ def _bounded(coding: Kind, values: Floats) -> Floats:
         case Kind.COUNT:
             return np.minimum(values, MAX_COUNT)
         case Kind.POSITIVE:
-            return np.where(values < _MIN_POSITIVE, 0.0, np.minimum(values, _MAX_POSITIVE))
+            return np.where(values < MIN_POSITIVE, 0.0, np.minimum(values, MAX_POSITIVE))
         case Kind.CATEGORY:
             return np.minimum(values, MAX_LEVELS - 1)
         case _:
@@ -119,12 +119,12 @@ def impossible_targets(column: Column, cells: Cells) -> Floats | float:
     if column.kind is Kind.BINARY and column.coding in (Kind.BINARY, Kind.CATEGORY):
         low, high = map(float, column.levels)
         steps = ColumnStats(low=low, span=min(high - low, MAX_FLOAT))
-    return np.clip(steps.scale(Kind.REAL, cells), -_MAX_POSITIVE, _MAX_POSITIVE)
+    return np.clip(steps.scale(Kind.REAL, cells), -MAX_POSITIVE, MAX_POSITIVE)
 
 
 def _compressed(scaled: Floats) -> Floats:
     """Let far values grow like logarithms: 1e300 stays finite, and odder than 1e10."""
-    linear: Floats = np.clip(scaled, _LOW_END, _HIGH_END)
+    linear: Floats = np.clip(scaled, LOW_END, HIGH_END)
     excess = scaled - linear
     if not excess.any():  # as nearly always, and logarithms take most of the time
         return linear
@@ -134,7 +134,7 @@ def _compressed(scaled: Floats) -> Floats:
 
 def stretched(targets: Floats) -> Floats:
     """Inverse of `_compressed`."""
-    linear: Floats = np.clip(targets, _LOW_END, _HIGH_END)
+    linear: Floats = np.clip(targets, LOW_END, HIGH_END)
     excess = targets - linear
     with np.errstate(over="ignore"):
         stretched: Floats = linear + np.copysign(np.expm1(np.abs(excess)), excess)

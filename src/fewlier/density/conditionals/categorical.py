@@ -1,6 +1,7 @@
 """Categorical, for columns of text, booleans and other names."""
 
 import math
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 import torch
@@ -23,7 +24,7 @@ class Categorical(LevelConditional):
 
     coding: ClassVar[Kind] = Kind.CATEGORY
 
-    @property
+    @cached_property
     def n_parameters(self) -> int:
         """One logit per level of the widest column."""
         return max(int(self.traits.n_levels.max()), 1)

@@ -1,0 +1,189 @@
+"""Load on a service: one row at a time, 1,000 rows as JSON and as Arrow, and memory over time.
+
+    fewlier-bench serve --seconds 20 --workers 2
+    fewlier-bench serve --seconds 600  # ten minutes of full load by each kind of request
+
+The service runs on loopback with a model of 5,000 x 20 rows, the clients in threads of one process,
+whose share of the processor is printed: on two cores it is taken from the service. Before it stands
+how many rows the library scores in one process, 1,000 at a time.
+Aims: one row at least 150 requests a second, 99 % within 50 ms at 16 connections; 1,000 rows
+at 60 % of the library's speed as Arrow and at 25 % as JSON; no errors, no growth of memory.
+"""
+
+import http.client
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.pool import Pool
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from fewlier import AnomalyDetector
+from fewlier_bench.studies.grid import make_parser
+
+N_ROWS, N_COLUMNS, N_ANOMALIES = 5000, 20, 30
+ARROW, JSON = "application/vnd.apache.arrow.stream", "application/json"
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Load(NamedTuple):
+    """What to ask, by how many connections at once, for how long."""
+
+    port: int
+    body: bytes
+    media_type: str
+    connections: int
+    seconds: float
+
+
+class Found(NamedTuple):
+    """How long each answer took, how many were errors, and the clients' processor time."""
+
+    times: list[float]
+    n_errors: int
+    client: float
+
+
+def rows() -> pa.Table:
+    """Return the table, the last rows being anomalies."""
+    X = np.random.default_rng(0).normal(size=(N_ROWS, N_COLUMNS))
+    X[-N_ANOMALIES:] += 2.5
+    return pa.table({f"x{column}": X[:, column] for column in range(N_COLUMNS)})
+
+
+def put_load(load: Load) -> Found:
+    """Ask as fast as answers come, over connections that stay open."""
+    times: list[float] = []
+    errors: list[int] = []
+    end = time.monotonic() + load.seconds
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", load.port, timeout=120)
+        while time.monotonic() < end:
+            started = time.perf_counter()
+            connection.request("POST", "/score", load.body, {"Content-Type": load.media_type})
+            response = connection.getresponse()
+            response.read()
+            times.append(time.perf_counter() - started)
+            if response.status != 200:
+                errors.append(response.status)
+        connection.close()
+
+    before = time.process_time()
+    threads = [threading.Thread(target=ask) for _ in range(load.connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return Found(times, len(errors), time.process_time() - before)
+
+
+@contextmanager
+def served(model: Path, workers: int) -> Iterator[tuple[int, int]]:
+    """Serve a model; yields the process id and the port."""
+    command = [sys.executable, "-m", "fewlier", "serve", str(model)]
+    command += ["--port", "0", "--workers", str(workers)]
+    with (
+        tempfile.TemporaryFile("w+") as log,
+        subprocess.Popen(command, stderr=log, text=True) as process,
+    ):
+        try:
+            yield process.pid, _await_port(process, log.fileno())
+        finally:
+            process.terminate()
+
+
+def _await_port(process: "subprocess.Popen[str]", log: int) -> int:
+    while process.poll() is None:
+        text = os.pread(log, 10_000, 0).decode()
+        if found := re.search(r"http://127\.0\.0\.1:(\d+)", text):
+            connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=300)
+            connection.request("GET", "/health/ready")
+            connection.getresponse().read()
+            connection.close()
+            return int(found[1])
+        time.sleep(0.1)
+    raise SystemExit(f"the service did not start: {os.pread(log, 10_000, 0).decode()}")
+
+
+def memory(parent: int) -> float:
+    """Return the megabytes that a process and its children hold."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text("ascii").split()
+    pages = [
+        int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1])
+        for process in (parent, *children)
+    ]
+    return sum(pages) * PAGE / 1e6
+
+
+def library_speed(detector: AnomalyDetector, table: pa.Table, seconds: float) -> float:
+    """Return the rows a second that the library scores, 1,000 at a time in one thread."""
+    some, n, started = table.slice(0, 1000), 0, time.perf_counter()
+    while time.perf_counter() - started < seconds:
+        detector.p_value(some)
+        n += 1000
+    return n / (time.perf_counter() - started)
+
+
+def bodies(table: pa.Table) -> dict[str, tuple[bytes, str, int, int]]:
+    """Return what to ask: body, media type, rows, connections."""
+    sink = io.BytesIO()
+    with ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table.slice(0, 1000))
+
+    def as_json(n: int) -> bytes:
+        return json.dumps({"rows": table.slice(0, n).to_pylist()}).encode()
+
+    return {
+        "one row": (as_json(1), JSON, 1, 16),
+        "1,000 rows, JSON": (as_json(1000), JSON, 1000, 4),
+        "1,000 rows, Arrow": (sink.getvalue(), ARROW, 1000, 4),
+    }
+
+
+def main(words: Sequence[str]) -> None:
+    """Run and print one line for each kind of request."""
+    parser = make_parser(__name__, __doc__)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args(words)
+    print(f"{os.getloadavg()[0]:.1f} processes were running before", flush=True)
+    table, y = rows(), np.repeat([0, 1], [N_ROWS - N_ANOMALIES, N_ANOMALIES])
+    with tempfile.TemporaryDirectory() as folder, get_context("spawn").Pool(1) as clients:
+        path = Path(folder) / "model.fewlier"
+        detector = AnomalyDetector(random_state=0).fit(table, y)
+        detector.save(path)
+        own = library_speed(detector, table, min(options.seconds, 5))
+        print(f"the library, 1,000 rows at a time   {own:8.0f} rows/s", flush=True)
+        with served(path, options.workers) as (process, port):
+            for name, (body, media_type, n, connections) in bodies(table).items():
+                load = Load(port, body, media_type, connections, options.seconds)
+                _report(name, n, load, clients, process)
+
+
+def _report(name: str, n: int, load: Load, clients: Pool, process: int) -> None:
+    clients.apply(put_load, (load._replace(seconds=2.0),))  # warm
+    before = memory(process)
+    found = clients.apply(put_load, (load,))
+    per_second = len(found.times) / load.seconds
+    p50, p99 = 1000 * np.quantile(found.times, [0.5, 0.99])
+    print(
+        f"{name:20}{load.connections:3} connections {per_second:8.0f} requests/s "
+        f"{per_second * n:8.0f} rows/s   p50 {p50:.0f} ms, p99 {p99:.0f} ms   {found.n_errors} "
+        f"errors   client {found.client / load.seconds:.0%} of a core   memory {before:.0f} -> "
+        f"{memory(process):.0f} MB",
+        flush=True,
+    )

@@ -1,0 +1,4 @@
+"""A fitted model as one ONNX graph: columns in; score, p-value and decision out.
+
+Read in this order: columns, density, nearest, learned, whole, gamma, check, export.
+"""

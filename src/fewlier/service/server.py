@@ -1,0 +1,113 @@
+"""The processes of a service: one that listens, and workers that answer."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from uvicorn import Config
+from uvicorn.supervisors import Multiprocess
+
+from fewlier.errors import UserError
+from fewlier.service.guard import LOOPBACK
+from fewlier.service.limits import Limits
+from fewlier.service.lines import LOGGING
+from fewlier.service.shelf import Shelf
+from fewlier.service.told import Settings
+from fewlier.service.worker import Protocol, make_app
+from fewlier.stopping import hand_over, removed_if_stopped
+
+MAX_CONNECTIONS = 1_000
+"""Connections that a worker holds; to further ones it says 503."""
+HANG_SECONDS = 60
+"""A worker that says nothing for so long is replaced; one that has ended, at once."""
+
+
+class Address(NamedTuple):
+    """Where a service listens, and for whom.
+
+    Parameters
+    ----------
+    host : str
+        Address or name of an interface.
+    port : int
+        Port; 0 is any that is free.
+    hosts : tuple of str
+        Further names that requests may give in `Host`.
+    token : str or None
+        What requests must bring.
+    """
+
+    host: str
+    port: int
+    hosts: tuple[str, ...]
+    token: str | None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return self.host in LOOPBACK
+
+    def known_hosts(self) -> tuple[str, ...] | None:
+        """Return the names that requests may give in `Host`; None for any.
+
+        Where a token is asked for and no name is given, the name says nothing.
+        """
+        if self.token is not None and not (self.is_loopback or self.hosts):
+            return None
+        return (*LOOPBACK, self.host, *self.hosts)
+
+    def listen(self) -> socket.socket:
+        """Return a socket that listens there."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            return socket.create_server((self.host, self.port), family=family, backlog=2048)
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"The service must have an address of this machine and a free port; got "
+                f"{self.host} and {self.port}: {error}. Choose others with --host and --port."
+            ) from error
+
+
+def serve(
+    path: Path, address: Address, limits: Limits, n_workers: int, say: Callable[[str], None]
+) -> None:
+    """Serve the model of a file, or the models of a folder, until a signal says to stop."""
+    with tempfile.TemporaryDirectory(prefix="fewlier-serve-") as folder, removed_if_stopped(folder):
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # where all processes count
+        shelf = Shelf(path, Path(folder))
+        shelf.open()  # what is wrong with a file is said here, and not by every worker
+        names = ", ".join(served.name for served in shelf)
+        threads = max(1, (os.cpu_count() or 1) // n_workers)
+        with address.listen() as listening:
+            settings = Settings(
+                path.absolute(), Path(folder), limits, address.known_hosts(), address.token, threads
+            )
+            host, port = listening.getsockname()[:2]
+            where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            plural = "s" if n_workers > 1 else ""
+            say(
+                f"serving {names} at http://{where} by {n_workers} worker{plural}; Ctrl-C stops it."
+            )
+            hand_over()
+            Multiprocess(_config(settings, n_workers), [listening]).run()
+    say("stopped serving; every request that had begun was answered.")
+
+
+def _config(settings: Settings, n_workers: int) -> Config:
+    more: dict[str, Any] = {"http": Protocol, "ws": "none", "lifespan": "on", "log_config": LOGGING}
+    return Config(
+        partial(make_app, settings),
+        factory=True,
+        workers=n_workers,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_worker_healthcheck=HANG_SECONDS,
+        timeout_graceful_shutdown=int(2 * settings.limits.seconds),
+        **more,
+    )

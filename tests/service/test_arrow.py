@@ -1,0 +1,122 @@
+"""Arrow streams: what is read, and what is refused before it is."""
+
+import io
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import ipc
+
+from fewlier.errors import UserError
+from fewlier.service.arrow import read_arrow
+from fewlier.service.limits import Limits, Refusal
+from fewlier.table import Table
+
+LIMITS = Limits(rows=1000, columns=8, cell=20)
+ROWS = pa.table(
+    {
+        "amount": pa.array([1.5, None, 3.0]),
+        "visits": pa.array([1, 2, 3], pa.int16()),
+        "city": pa.array(["Bern", None, "Oslo"]).dictionary_encode(),
+        "known": pa.array([True, None, False]),
+        "day": pa.array([0, 1, None], pa.date32()),
+    }
+)
+
+
+def stream(rows, compression=None):
+    sink = io.BytesIO()
+    options = ipc.IpcWriteOptions(compression=compression)
+    with ipc.new_stream(sink, rows.schema, options=options) as writer:
+        writer.write_table(rows)
+    return sink.getvalue()
+
+
+def test_a_stream_is_read_as_the_library_reads_the_table():
+    found, expected = read_arrow(stream(ROWS), LIMITS), Table.of(ROWS)
+    assert found.temporal == expected.temporal == {"day"}
+    for name, cells in expected.cells.items():
+        np.testing.assert_array_equal(found.cells[name], cells)
+
+
+def test_a_stream_that_polars_writes_is_read():
+    sink = io.BytesIO()
+    pl.DataFrame({"a": [1, None], "b": ["x", "y"]}).write_ipc_stream(sink)
+    cells = read_arrow(sink.getvalue(), LIMITS).cells
+    np.testing.assert_array_equal(cells["a"], [1, np.nan])
+    assert cells["b"].tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_a_compressed_stream_is_refused_before_it_grows(compression):
+    bomb = stream(pa.table({"a": np.zeros(10**6)}), compression)
+    assert len(bomb) < 40_000
+    with pytest.raises(Refusal, match="must not be compressed") as refused:
+        read_arrow(bomb, LIMITS)
+    assert refused.value.status == 415
+
+
+def test_a_compressed_dictionary_is_refused():
+    words = pa.array(["x" * 1000 + str(number) for number in range(500)]).dictionary_encode()
+    with pytest.raises(Refusal, match="must not be compressed"):
+        read_arrow(stream(pa.table({"a": words}), "zstd"), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([[1], [2]]), "'a' must hold numbers, text.*got list"),
+        (pa.array([{"x": 1}]), "got struct"),
+        (pa.array([b"x"]), "got binary"),
+        (pa.array(["x" * 21]), "at most 20 characters; got 21 in row 0, column 'a'"),
+        (pa.array(["y", "x" * 21]).dictionary_encode(), "got 21 in row 1, column 'a'"),
+        (pa.nulls(1001), "at most 1000 rows; got 1001"),
+        (pa.array([], pa.int8()), "must have a row"),
+        (pa.array([np.inf]), "'a' must hold finite numbers.*row 0"),
+    ],
+)
+def test_columns_that_cannot_be_scored_are_refused(column, message):
+    with pytest.raises(UserError, match=message):
+        read_arrow(stream(pa.table({"a": column})), LIMITS)
+
+
+def test_text_that_is_not_utf8_is_refused():
+    offsets, text = pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")
+    column = pa.StringArray.from_buffers(1, offsets, text)
+    with pytest.raises(UserError, match="must be an Arrow stream; got damage"):
+        read_arrow(stream(pa.table({"a": column})), LIMITS)
+
+
+def test_a_name_that_is_not_utf8_is_refused():
+    body = stream(ROWS).replace(b"visits", b"visit\x80")
+    with pytest.raises(UserError, match="must be an Arrow stream; got damage"):
+        read_arrow(body, LIMITS)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused(body):
+    with pytest.raises(UserError):
+        read_arrow(body, LIMITS)
+
+
+@given(st.data())
+def test_a_damaged_stream_is_read_or_refused(data):
+    body = bytearray(stream(ROWS))
+    for place in data.draw(st.lists(st.integers(0, len(body) - 1), min_size=1, max_size=4)):
+        body[place] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(body)))
+    for damaged in (bytes(body), bytes(body[:cut])):
+        with suppress(UserError):
+            assert read_arrow(damaged, LIMITS).n_rows <= LIMITS.rows
+
+
+def test_pandas_and_arrow_are_read_alike():
+    frame = pd.DataFrame({"a": [1.0, None], "b": ["x", None]})
+    found = read_arrow(stream(pa.Table.from_pandas(frame, preserve_index=False)), LIMITS)
+    for name, cells in Table.of(frame).cells.items():
+        np.testing.assert_array_equal(found.cells[name], cells)

@@ -1,0 +1,383 @@
+"""The service as it runs: real processes, workers and sockets."""
+
+import http.client
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import polars as pl
+import pytest
+from factories import FEATURES, payments
+from processes import run
+from services import JSON, running, told
+
+from fewlier.service.arrow import MEDIA_TYPE
+
+pytestmark = pytest.mark.slow
+ROWS = payments(seed=7)[FEATURES].head(30)
+RECORDS = json.loads(ROWS.to_json(orient="records"))
+ONE = {"rows": RECORDS[:1]}
+
+
+@pytest.fixture(scope="module")
+def path(detector, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "pay.fewlier"
+    detector.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def service(path):
+    with running(path, "--workers", 2, "--max-body", 100_000, "--max-rows", 100) as running_:
+        yield running_
+        assert running_.process.poll() is None
+
+
+def as_arrow(rows):
+    sink = io.BytesIO()
+    pl.from_pandas(rows).write_ipc_stream(sink)
+    return sink.getvalue()
+
+
+def test_scores_are_those_of_the_library_bit_for_bit(service, detector):
+    expected = {
+        "anomaly_score": detector.anomaly_score(ROWS),
+        "is_anomaly": detector.predict(ROWS).astype(bool),
+        "p_value": detector.p_value(ROWS),
+    }
+    columns = {name: [row[name] for row in RECORDS] for name in FEATURES}
+    by_rows = service.post("/score", {"rows": RECORDS}).json["rows"]
+    by_columns = service.post("/models/pay/score", {"columns": columns}).json["rows"]
+    arrow = pl.read_ipc_stream(service.post("/score", as_arrow(ROWS), MEDIA_TYPE).body)
+    for name, values in expected.items():
+        for found in (by_rows, by_columns):
+            np.testing.assert_array_equal([row[name] for row in found], values)
+        np.testing.assert_array_equal(arrow[name].to_numpy(), values)
+
+
+def test_reasons_are_those_of_explain(service, detector):
+    expected = [
+        [why._asdict() | {"text": str(why)} for why in row]
+        for row in detector.explain(ROWS).tops(n=2)
+    ]
+    found = service.post("/score?reasons=2", {"rows": RECORDS}).json["rows"]
+    for row, reasons in zip(found, expected, strict=True):
+        for got, wanted in zip(row["reasons"], reasons, strict=True):
+            assert got["text"] == wanted["text"]
+            assert got["contribution"] == pytest.approx(wanted["contribution"], abs=1e-9)
+    arrow = pl.read_ipc_stream(service.post("/score?reasons=2", as_arrow(ROWS), MEDIA_TYPE).body)
+    texts = [[why["text"] for why in row] for row in arrow["reasons"].to_list()]
+    assert texts == [[why["text"] for why in row] for row in expected]
+
+
+def test_requests_that_are_scored_together_get_the_scores_of_their_own_rows(service, detector):
+    expected = detector.anomaly_score(ROWS)
+
+    def ask(number):
+        answer = service.post("/score", {"rows": [RECORDS[number % 30]]}).json
+        return answer["rows"][0]["anomaly_score"]
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(ask, range(120)))
+    np.testing.assert_array_equal(found, np.resize(expected, 120))
+
+
+def test_the_inference_protocol_gives_the_same_scores(service, detector):
+    metadata = service.get("/v2/models/pay").json
+    inputs = [
+        tensor | {"shape": [30], "data": [row[tensor["name"]] for row in RECORDS]}
+        for tensor in metadata["inputs"]
+    ]
+    assert {tensor["name"]: tensor["datatype"] for tensor in metadata["inputs"]} == {
+        "amount": "FP64",
+        "visits": "FP64",
+        "city": "BYTES",
+    }
+    document = {"id": "7", "inputs": inputs, "parameters": {"reasons": 1}}
+    answer = service.post("/v2/models/pay/infer", document).json
+    found = {tensor["name"]: tensor["data"] for tensor in answer["outputs"]}
+    assert (answer["id"], answer["model_version"]) == ("7", metadata["versions"][0])
+    np.testing.assert_array_equal(found["anomaly_score"], detector.anomaly_score(ROWS))
+    first = json.loads(found["reasons"][0])[0]["text"]
+    assert first == str(detector.explain(ROWS).top(0, 1)[0])
+    # The same as a column of a matrix, and one output alone.
+    tall = [t | {"shape": [30, 1], "data": [[cell] for cell in t["data"]]} for t in inputs]
+    alone = service.post(
+        "/v2/models/pay/infer", {"inputs": tall, "outputs": [{"name": "p_value"}]}
+    ).json["outputs"]
+    assert [tensor["name"] for tensor in alone] == ["p_value"]
+    np.testing.assert_array_equal(alone[0]["data"], detector.p_value(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "'inputs' must be a list"),
+        ([{"name": 1}], "must have a 'name'"),
+        ([{"name": "a", "datatype": "FP8"}], "'datatype' of input 'a'"),
+        ([{"name": "a", "datatype": "FP64", "shape": [2], "data": [1]}], "'shape' of input 'a'"),
+        (
+            [{"name": "a", "datatype": "FP64", "shape": [2], "data": [1, "x"]}],
+            "must be a number or null; got str in row 1, column 'a'",
+        ),
+        ([{"name": "a", "datatype": "INT8", "shape": [1], "data": [1]}] * 2, "got 'a' again"),
+    ],
+)
+def test_malformed_inputs_are_refused(service, inputs, message):
+    answer = service.post("/v2/models/pay/infer", {"inputs": inputs})
+    assert answer.status == 400
+    assert re.search(message, answer.json["error"])
+
+
+@pytest.mark.parametrize(
+    ("where", "kind", "body", "status", "message"),
+    [
+        ("/score", JSON, b"{", 400, "must be JSON"),
+        ("/score", "text/plain", b"{}", 415, "application/json or application/vnd"),
+        ("/score", JSON, b'{"rows": [{"a": 1}]}', 400, "must have the 3 columns of training"),
+        ("/score?reasons=x", JSON, b"{}", 400, "'reasons' must be"),
+        ("/score", JSON, b" " * 100_001, 413, "at most 100000 bytes"),
+        ("/score", JSON, b'{"columns": {"a": [' + b"1," * 100 + b"1]}}", 413, "at most 100 rows"),
+        ("/score", MEDIA_TYPE, b"xyz", 400, "must be an Arrow stream"),
+        ("/models/nobody/score", JSON, b"{}", 404, "No model of that name"),
+        ("/nowhere", JSON, b"{}", 404, "Not Found"),
+        ("/model", JSON, b"{}", 405, "Method Not Allowed"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(service, where, kind, body, status, message):
+    answer = service.post(where, body, kind)
+    assert (answer.status, set(answer.json)) == (status, {"error"})
+    assert message in answer.json["error"]
+
+
+def test_a_malformed_row_is_named(service):
+    rows = [dict(RECORDS[0]) for _ in range(3)]
+    rows[2]["amount"] = [1]
+    answer = service.post("/score", {"rows": rows})
+    assert answer.status == 400
+    assert "a list in row 2, column 'amount'" in answer.json["error"]
+
+
+def test_a_body_without_a_length_is_limited_too(service):
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    chunks = (b" " * 1000 for _ in range(200))
+    connection.request("POST", "/score", chunks, {"Content-Type": JSON}, encode_chunked=True)
+    try:
+        assert connection.getresponse().status == 413
+    finally:
+        connection.close()
+
+
+def test_other_hosts_are_refused(service):
+    assert service.get("/models", Host="localhost").status == 200
+    for host in ("evil.example", "evil.example:8000", "", "localhost.evil.example"):
+        answer = service.get("/models", Host=host)
+        assert answer.status in (400, 421)
+
+
+def test_the_model_and_its_hash_are_told(service, path):
+    facts = json.loads(run("inspect", path, "--json").stdout)
+    answer = service.get("/model").json
+    scored = service.post("/score", ONE)
+    assert answer["inspection"]["columns"] == facts["columns"]
+    assert scored.headers["x-fewlier-model-sha256"] == answer["model_sha256"]
+    assert scored.json["model_sha256"] == answer["model_sha256"]
+    assert service.get("/models").json["models"][0]["model"] == "pay"
+
+
+def metric(service, name):
+    text = service.get("/metrics").body.decode()
+    return sum(float(v) for v in re.findall(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE))
+
+
+def test_metrics_are_summed_over_workers(service):
+    counted = 'fewlier_rows_total{model="pay"}'
+    before = metric(service, counted)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: service.post("/score", {"rows": RECORDS}), range(40)))
+    assert [metric(service, counted) - before for _ in range(6)] == [1200.0] * 6
+    shifted = [row | {"amount": 1000.0} for row in RECORDS]
+    for _ in range(40):
+        service.post("/score", {"rows": shifted})
+    values = 'fewlier_drift{column="amount",model="pay",what="values"}'
+    assert metric(service, values) > 0.3
+    assert metric(service, 'fewlier_share_flagged{model="pay"}') > 0.4
+    assert metric(service, 'fewlier_errors_total{endpoint="score"}') > 0
+
+
+def test_the_log_is_json_without_secrets(service):
+    service.get("/models?token=secret-in-a-query", Authorization="Bearer secret-in-a-header")
+    line = json.loads(service.await_line('"path": "/models"'))
+    assert line | {"method": "GET", "status": 200, "event": "request"} == line
+    service.post("/score", ONE)
+    assert json.loads(service.await_line('"rows": 1'))["model"] == "pay"
+    assert not [line for line in service.lines if "secret" in line]
+
+
+def test_half_open_and_slow_clients_hold_up_nobody(service):
+    idle = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(30)]
+    for number, one in enumerate(idle[:15]):
+        one.sendall(b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n"[:number])
+    for one in idle[15:]:
+        one.sendall(
+            b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 50\r\n\r\n{"
+        )
+    started = time.monotonic()
+    assert service.post("/score", ONE).status == 200
+    assert time.monotonic() - started < 20
+    for one in idle:
+        one.close()
+
+
+def test_a_killed_worker_is_replaced(service):
+    before = service.workers()
+    assert len(before) == 2
+    os.kill(before[0], signal.SIGKILL)
+    deadline = time.monotonic() + 240
+    while len(set(service.workers()) - {before[0]}) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert service.post("/score", ONE).status == 200
+
+
+def test_a_service_for_others_needs_a_token(path, tmp_path):
+    for words, message in (
+        (["--host", "0.0.0.0"], "must ask for a token"),
+        (["--host", "0.0.0.0", "--no-token"], "by which names it is asked"),
+        (["--token-file", tmp_path / "none"], "--token-file must name a file"),
+    ):
+        done = run("serve", path, *words)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert message in done.stderr
+    short = tmp_path / "short"
+    short.write_text("abc")
+    done = run("serve", path, "--token-file", short)
+    assert "at least 16" in done.stderr
+    assert "abc" not in done.stderr
+
+
+def test_the_token_is_asked_for_everywhere_but_of_health(path, tmp_path):
+    token = "correct-horse-battery"
+    (tmp_path / "token").write_text(token + "\n")
+    with running(path, "--host", "0.0.0.0", "--token-file", tmp_path / "token") as service:
+        for free in ("/health/live", "/health/ready", "/v2/health/ready"):
+            assert service.get(free).status == 200
+        for asked in ("/model", "/models", "/metrics", "/openapi.json", "/v2", "/nowhere"):
+            refused = service.get(asked, Authorization="Bearer wrong-horse-battery")
+            assert (service.get(asked).status, refused.status) == (401, 401)
+            assert refused.headers["www-authenticate"] == "Bearer"
+        known = {"Authorization": f"Bearer {token}"}
+        assert service.post("/score", ONE).status == 401
+        assert service.post("/score", ONE, **known).status == 200
+        assert service.get("/models", Host="any.example", **known).status == 200
+        seen = [told(pid, what) for pid in service.workers() for what in ("cmdline", "environ")]
+        assert not [text for text in [*seen, *service.lines] if token in text]
+        assert service.stop() == 0
+
+
+def test_a_replaced_file_is_taken_up_without_a_dropped_request(path, detector, other, tmp_path):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    shutil.copy(path, folder / "pay.fewlier")
+    statuses, hashes, scores = [], [], []
+    with running(folder, "--workers", 2) as service:
+        await_both_workers(service, "model file taken up", 2)
+        first = service.get("/models").json["models"][0]["model_sha256"]
+        over = threading.Event()
+
+        def ask():
+            while not over.is_set():
+                answer = service.post("/models/pay/score", {"rows": RECORDS})
+                statuses.append(answer.status)
+                hashes.append(answer.json["model_sha256"])
+                scores.append([row["anomaly_score"] for row in answer.json["rows"]])
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        other.save(folder / "pay.fewlier")
+        await_both_workers(service, "model file taken up", 4)
+        (folder / "pay.fewlier").write_bytes(path.read_bytes()[:-100])
+        await_both_workers(service, "model file refused", 2)
+        other.save(folder / "second.fewlier")
+        await_both_workers(service, '"model": "second"', 2)
+        over.set()
+        for thread in threads:
+            thread.join()
+        last = service.post("/models/pay/score", {"rows": RECORDS}).json["model_sha256"]
+        assert service.post("/score", ONE).status == 404
+        assert service.post("/models/second/score", ONE).status == 200
+    assert set(statuses) == {200}
+    assert set(hashes) == {first, last}
+    assert first != last
+    expected = {first: detector.anomaly_score(ROWS), last: other.anomaly_score(ROWS)}
+    for hash_, found in zip(hashes, scores, strict=True):
+        np.testing.assert_array_equal(found, expected[hash_])
+
+
+def await_both_workers(service, text, n):
+    deadline = time.monotonic() + 240
+    while sum(text in line for line in service.lines) < n:
+        assert time.monotonic() < deadline, service.lines
+        time.sleep(0.05)
+
+
+def test_a_service_that_is_told_to_stop_answers_what_has_begun(path):
+    with running(path, "--max-rows", 10_000) as service:
+        rows = {"rows": RECORDS * 100}
+        with ThreadPoolExecutor(4) as pool:
+            answers = [pool.submit(service.post, "/score?reasons=3", rows) for _ in range(4)]
+            service.get("/health/live")
+            time.sleep(1)  # they have been sent, and take longer
+            code = service.stop()
+            found = [answer.result() for answer in answers]
+        assert code == 0
+        assert [(one.status, len(one.json["rows"])) for one in found] == [(200, 3000)] * 4
+        assert "every request that had begun was answered" in service.lines[-1]
+
+
+def test_overload_is_answered_at_once_and_passes(path):
+    with running(path, "--max-waiting", 2, "--max-seconds", 10) as service:
+        slow = {"rows": RECORDS * 3}
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda _: service.post("/score?reasons=3", slow), range(12)))
+        statuses = [answer.status for answer in answers]
+        assert {200, 503} == set(statuses)
+        refused = answers[statuses.index(503)]
+        assert refused.headers["retry-after"] == "1"
+        assert "2 requests waiting" in refused.json["error"]
+        deadline = time.monotonic() + 240
+        while service.post("/score", ONE).status != 200:
+            assert time.monotonic() < deadline
+        late = service.ask(
+            "POST", "/score", Trickle(), {"Content-Type": JSON, "Content-Length": "100"}
+        )
+        assert late.status == 408
+        assert "within 10 seconds" in late.json["error"]
+
+
+class Trickle:
+    """A body that never comes to its end."""
+
+    def read(self, _=None):
+        return b""
+
+
+def test_a_file_that_is_no_model_is_refused_before_it_is_served(tmp_path):
+    (tmp_path / "a.fewlier").write_bytes(b"garbage")
+    for path, message in (
+        (tmp_path, "not one that fewlier has written"),
+        (tmp_path / "none.fewlier", "cannot be read"),
+    ):
+        done = run("serve", path)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert message in done.stderr
