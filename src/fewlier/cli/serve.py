@@ -11,7 +11,7 @@ from fewlier.cli.screen import say
 from fewlier.errors import UserError
 from fewlier.service.limits import Limits
 
-TOKEN_VARIABLE = "FEWLIER_TOKEN"
+VARIABLE = "FEWLIER_TOKEN"
 LEAST_TOKEN = 16
 _USUAL = Limits()
 _LIMITS = "Limits of a request"
@@ -31,7 +31,7 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
     token_file: Annotated[
         Path | None,
         option(
-            f"File that holds the token requests must bring; or set {TOKEN_VARIABLE}.",
+            f"File that holds the token requests must bring; or set {VARIABLE}.",
             "FILE",
             panel=_ACCESS,
         ),
@@ -76,8 +76,8 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
 
 def read_token(path: Path | None) -> str | None:
     """Return the token in a file, else in the environment, if there is one."""
-    token = os.environ.pop(TOKEN_VARIABLE, "")  # workers do not inherit it
-    where = TOKEN_VARIABLE
+    token = os.environ.pop(VARIABLE, "")  # workers do not inherit it
+    where = VARIABLE
     if path is not None:
         where = str(path)
         try:
@@ -106,7 +106,7 @@ def check_open(is_loopback: bool, token: str | None, no_token: bool, has_names: 
     if not no_token:
         raise UserError(
             "A service that other machines reach must ask for a token. Name a file with "
-            f"--token-file, set {TOKEN_VARIABLE}, or say --no-token."
+            f"--token-file, set {VARIABLE}, or say --no-token."
         )
     if not has_names:
         raise UserError(
