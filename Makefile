@@ -16,7 +16,7 @@ COVERAGE := $(if $(COVER),--cov --cov-append --cov-report=)
 
 ENGINES := $(patsubst tests/engines/%/requirements.txt,%,$(wildcard tests/engines/*/requirements.txt))
 
-.PHONY: help demo check test test-engines lint audit fuzz smoke bench guide format clean
+.PHONY: help demo check test test-engines lint audit fuzz smoke bench scale guide screenshot format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -40,6 +40,7 @@ test-engines: $(ENGINES:%=test-engine-%) ## fewlier inside other systems, each i
 test-engine-%: build/engines/%/.ready
 	build/engines/$*/bin/python -m pytest $(NO_SHAPES) --confcutdir=tests/engines/$* tests/engines/$*
 
+.PRECIOUS: build/engines/%/.ready # else make removes it, and installs again each time
 build/engines/%/.ready: tests/engines/%/requirements.txt tests/engines/%/constraints.txt pyproject.toml
 	$(PYTHON) -m venv build/engines/$*
 	build/engines/$*/bin/python -m pip install --quiet -c tests/engines/$*/constraints.txt \
@@ -75,9 +76,22 @@ bench: $(READY) ## measure speed
 	$(BIN)/fewlier-bench start
 	$(BIN)/fewlier-bench busy
 
+# Rows that results/scale.csv has are not measured again. The engines need their environments.
+scale: $(READY) build/engines/ray/.ready build/engines/spark/.ready ## measure fits of many rows, and engines
+	$(BIN)/fewlier-bench scale fit
+	$(BIN)/fewlier-bench scale sample
+	$(BIN)/fewlier-bench scale thread
+	$(BIN)/fewlier-bench scale engines
+	build/engines/ray/bin/fewlier-bench scale engines --engine ray
+	build/engines/spark/bin/fewlier-bench scale engines --engine spark
+
 # Runs the commands of these documents and writes what they print into them.
 guide: $(READY) ## run the commands of the documents and write what they print into them
 	$(BIN)/python tools/guide.py docs/GUIDE.md README.md
+
+# Needs Chromium and its driver.
+screenshot: $(READY) ## picture the labelling page for the guide
+	$(BIN)/python tools/screenshot.py docs/figures/label.png
 
 format: $(READY) ## let ruff fix what it can
 	$(BIN)/ruff format .

@@ -27,12 +27,9 @@ def pytest_runtest_setup(item):
 @pytest.fixture(scope="session")
 def model_bytes(tmp_path_factory):
     """Return the content of a model file for `factories.payments`."""
-    from factories import FEATURES, payments, small
+    from factories import save_model
 
-    rows = payments()
-    path = tmp_path_factory.mktemp("model") / "fraud.fewlier"
-    small().fit(rows[FEATURES], rows["fraud"]).save(path)
-    return path.read_bytes()
+    return save_model(tmp_path_factory.mktemp("model") / "fraud.fewlier").read_bytes()
 
 
 @pytest.fixture
@@ -41,3 +38,14 @@ def model(model_bytes, tmp_path):
     path = tmp_path / "fraud.fewlier"
     path.write_bytes(model_bytes)
     return path
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Return a browser; who opens a page in it sets the size first."""
+    from fewlier_bench.studies import browser
+
+    if not browser.has_chromium():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(browser.NEEDED)
+    with browser.chromium() as driver:
+        yield driver

@@ -2,12 +2,16 @@
 
 import pkgutil
 import re
+import warnings
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 import test_layers
+from factories import payments
 from typer.main import get_command
 
+from fewlier import FewlierWarning
 from fewlier.cli.app import app
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +52,23 @@ def test_the_example_for_python_runs(capsys):
     exec(code, {})
     *_, best = capsys.readouterr().out.splitlines()
     assert best.startswith("{'density': ")
+
+
+@pytest.mark.slow
+def test_the_examples_for_streams_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("payments").mkdir()
+    for number in range(2):
+        payments(150, seed=number).to_parquet(f"payments/{number}.parquet", index=False)
+    fit, score = blocks((ROOT / "docs" / "SCALE.md").read_text("utf-8"), "python")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewlierWarning)  # of the identifier
+        exec(fit, {})
+        exec(score, {})
+    (by_duckdb, *by_polars) = capsys.readouterr().out.splitlines()
+    flagged = ds.dataset("scored").to_table()["is_anomaly"].to_pylist()
+    assert by_duckdb == f"[({sum(flagged)},)]"
+    assert sum(map(int, by_polars)) == sum(flagged) > 0
 
 
 def test_every_command_has_a_section_in_the_guide():
@@ -123,8 +144,8 @@ def test_files_named_in_the_architecture_exist():
 
 
 def test_walks_take_ten_lines_or_fewer():
-    walks = ARCHITECTURE.split("## Five walks")[1].split("\n## ")[0].split("\n**")[1:]
-    assert len(walks) == 5
+    walks = ARCHITECTURE.split("## Six walks")[1].split("\n## ")[0].split("\n**")[1:]
+    assert len(walks) == 6
     for walk in walks:
         assert 3 <= len(re.findall(r"^\d\. ", walk, flags=re.MULTILINE)) <= 10
         for name in re.findall(r"`([a-z_]+\.(?!py`)[\w.]+)`", walk):

@@ -15,10 +15,11 @@ from fewlier.files import (
     evaluate_file,
     explain_file,
     fit_file,
-    read_training_rows,
+    read_rows,
     score_file,
 )
 from fewlier.plot import CurveDisplay
+from fewlier.progress import FitProgress
 from fewlier.table import Table, infer_schema, reading
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.reading import open_table
@@ -71,7 +72,7 @@ SAME = {
 
 @pytest.mark.parametrize("content", SAME.values(), ids=SAME)
 def test_the_same_rows_are_read_however_they_are_written(content, opened):
-    rows, labels = read_training_rows(opened(content), FRAUD, is_complete=True)
+    rows, labels = read_rows(opened(content), FRAUD)
     assert rows.column_names == ["id", *FEATURES]
     found = Table.of(rows.select(FEATURES))
     found = infer_schema(found).match(found)
@@ -82,13 +83,13 @@ def test_the_same_rows_are_read_however_they_are_written(content, opened):
 
 
 def test_without_a_label_column_there_are_no_labels(opened):
-    rows, labels = read_training_rows(opened(text()), None, is_complete=True)
+    rows, labels = read_rows(opened(text()), None)
     assert labels is None
     assert rows.num_rows == 60
 
 
 def test_numbers_that_begin_with_a_zero_are_categories(opened):
-    rows, _ = read_training_rows(opened(text()), FRAUD, is_complete=True)
+    rows, _ = read_rows(opened(text()), FRAUD)
     table = Table.of(rows)
     schema = infer_schema(table, {"id": "category"})
     assert schema.match(table).cells["id"].tolist() == ROWS["id"].tolist()
@@ -96,7 +97,7 @@ def test_numbers_that_begin_with_a_zero_are_categories(opened):
 
 def test_a_name_nearly_right_is_guessed(opened):
     with pytest.raises(UserError, match=r"got 'frauds'\. Did you mean 'fraud'\?"):
-        read_training_rows(opened(text()), LabelColumn("frauds"), is_complete=True)
+        read_rows(opened(text()), LabelColumn("frauds"))
     with pytest.raises(UserError, match=r"got 'amuont'\. Did you mean 'amount'\?"):
         fit_file(small(columns={"amuont": "ignore"}), opened(text()), FRAUD)
 
@@ -109,7 +110,7 @@ def test_a_file_and_a_frame_give_the_same_detector(opened):
         small(**tiny, columns={"id": "ignore"}),
         opened(text()),
         FRAUD,
-        progress=seen.append,
+        progress=FitProgress(training=seen.append),
     )
     expected = small(**tiny).fit(ROWS[FEATURES], ROWS["fraud"]).anomaly_score(ROWS[FEATURES])
     assert detector.anomaly_score(ROWS[FEATURES]).tolist() == expected.tolist()

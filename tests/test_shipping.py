@@ -15,7 +15,7 @@ from factories import payments
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-PAGE = ("page.html", "page.css", "page.js", "page.mplstyle")
+PAGE = ("page.html", "page.css", "page.js", "page.mplstyle", "labelling.*")
 
 
 def run(*command, cwd, **variables):
@@ -64,7 +64,7 @@ def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpac
     assert found == documents | build | {"src", "tests", "bench", "tools", "docs", "results"}
     for folder in ("src", "tests", "tools", "bench"):
         patterns = ("*.py", "*.typed", "*published*.csv", "version_*", "scores.json", *PAGE)
-        expected = files_under(ROOT / folder, *patterns, "*.toml", "*.md")
+        expected = files_under(ROOT / folder, *patterns, "*.toml", "*.md", "*s.txt")
         assert files_under(unpacked / folder, "*.*") == expected
 
 

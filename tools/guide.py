@@ -24,7 +24,7 @@ PROMPT = "$ "
 # One thread adds numbers up in the same order everywhere, and does not quarrel for cores.
 ENVIRONMENT = {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
 # Lines about the progress come only where a command takes long.
-PROGRESS = re.compile(r"^fewlier: \w+ing: .* (s|min|h)( left)?\n", flags=re.MULTILINE)
+PROGRESS = re.compile(r"^fewlier: \w+ing: .* (s|min|h)( left)?( \(.*\))?\n", flags=re.MULTILINE)
 # What another machine may print otherwise: hashes of files, times, versions, and which lambdas are
 # kept, which hangs on last digits. The width of a table hangs on its numbers.
 MASKS = (

@@ -32,12 +32,15 @@ FEWLIER = {*fewlier.__all__, "__version__", "atomic", "errors", "stopping", "tab
 FITS = {"score.model.FittedModel", "training.history.MemberHistory"}
 MORE = {
     "cli": {"cli.ending", "cli.inputs", "cli.options", "cli.screen", "cli.streams"},  # no commands
+    "runs/on_ray.py": {"engines.ray.connect"},
     # Plans, trains and builds, several tables at a time.
     "runs/stacks.py": {*FITS, "density", "fit", "score.ensemble", "settings", "training"},
     "reproduction/detector_jobs.py": {*FITS, "settings.read_seed"},
     # Builds scores without one of their parts.
+    "studies/label_page.py": {"labelling"},
     "studies/parts.py": {"density.rows", "fit", "score", "training.roles.Plan"},
     "studies/repeated_kind.py": {"density.rows"},  # looks into the parts of a score
+    "studies/scale.py": {"batches.BatchScorer"},
     "studies/speed.py": {"density.rows", "fit", "score.part", "settings", "threads", "training"},
 }
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fewlier.density.vae import Vae
     from fewlier.detector import AnomalyDetector
     from fewlier.errors import FewlierError, FewlierWarning, FormatError, UserError
+    from fewlier.labelling.session import Session
 
 __all__ = [
     "AnomalyDetector",
@@ -21,6 +22,7 @@ __all__ = [
     "Flow",
     "FormatError",
     "Made",
+    "Session",
     "UserError",
     "Vae",
 ]
@@ -33,6 +35,7 @@ _HOMES = {
     "Flow": "fewlier.density.flow",
     "FormatError": "fewlier.errors",
     "Made": "fewlier.density.made",
+    "Session": "fewlier.labelling.session",
     "UserError": "fewlier.errors",
     "Vae": "fewlier.density.vae",
 }

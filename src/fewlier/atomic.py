@@ -43,3 +43,25 @@ def replacing(path: PathLike, check: Callable[[Path], object] | None = None) -> 
                 temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: PathLike) -> Iterator[Path]:
+    """Make a folder that takes the place of `path` when the block ends well; yields where to write.
+
+    When it does not, whatever was at `path` is as before.
+    """
+    target = Path(path).resolve()
+    aside, old = (target.with_name(f".{secrets.token_hex(8)}.tmp") for _ in range(2))
+    with removed_if_stopped(aside), removed_if_stopped(old):
+        with whole():
+            aside.mkdir()
+        try:
+            yield aside
+            with whole():
+                if target.exists():
+                    target.rename(old)
+                aside.rename(target)
+        finally:
+            for folder in (aside, old):
+                shutil.rmtree(folder, ignore_errors=True)

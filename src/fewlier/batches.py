@@ -1,10 +1,10 @@
 """A batch of rows with its scores: the one way to score, and what is counted over all batches."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import pyarrow as pa
@@ -173,6 +173,7 @@ class Tally:
         self._cells = [np.zeros_like(part) for part in model.reference.counts]
         self._ranks = self._calibration.counts(np.empty(0))
         self._n_impossible = np.zeros(len(self._names), dtype=np.int64)
+        self._passed_through: dict[str, None] = {}
         self.unread: Counter[str] = Counter()  # cells that could not be read, by column
 
     def count(
@@ -181,6 +182,7 @@ class Tally:
         """Count rows and pass them on."""
         for batch, why in explained:
             self._ranks += self._calibration.counts(why.score)
+            self._passed_through |= dict.fromkeys(batch.rows.column_names)
             self._n_impossible += why.encoded.impossible.sum(0)
             self.unread.update({name: cells.n for name, cells in why.table.unread.items()})
             counts = self._model.reference.count(why.encoded)
@@ -188,10 +190,35 @@ class Tally:
                 total += new
             yield batch, why
 
+    def totals(self) -> dict[str, Any]:
+        """Return what was counted, as JSON values, for `add`."""
+        return {
+            "ranks": self._ranks.tolist(),
+            "cells": [part.tolist() for part in self._cells],
+            "n_impossible": self._n_impossible.tolist(),
+            "passed_through": list(self._passed_through),
+            "unread": dict(self.unread),
+        }
+
+    def add(self, totals: Mapping[str, Any]) -> None:
+        """Count the rows that another has counted, by the same model."""
+        self._ranks += np.array(totals["ranks"], dtype=np.int64)
+        for total, new in zip(self._cells, totals["cells"], strict=True):
+            total += np.array(new, dtype=total.dtype)
+        self._n_impossible += np.array(totals["n_impossible"], dtype=np.int64)
+        self._passed_through |= dict.fromkeys(totals["passed_through"])
+        self.unread.update(totals["unread"])
+
     @property
     def n_rows(self) -> int:
         """Rows seen."""
         return int(self._ranks.sum())
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        """Columns of the rows that the model does not know."""
+        known = set(self._model.encoder.schema.given)
+        return tuple(name for name in self._passed_through if name not in known)
 
     @property
     def n_impossible(self) -> dict[str, int]:

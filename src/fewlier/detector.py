@@ -11,26 +11,27 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fewlier.arrays import Codes, Floats, Ints
+from fewlier.arrays import Floats, Ints
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.density import read_density
 from fewlier.density.base import DensitySettings
 from fewlier.density.made import Made
-from fewlier.errors import ParameterError, UserError
+from fewlier.errors import ParameterError
 from fewlier.fit import fit_plan
+from fewlier.given import read_given, read_validation
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.progress import Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.room import within_memory
 from fewlier.score.held_out import held_out_scores
 from fewlier.score.model import FittedModel
-from fewlier.settings import ignored_columns, read_recipe, read_schema, read_seed
+from fewlier.settings import read_recipe, read_seed
 from fewlier.summary import Summary, summarise
-from fewlier.table import Schema, Table
-from fewlier.table.frame import has_names, row_labels
-from fewlier.table.labels import ANOMALY, Labels
-from fewlier.table.matching import match_noting_unread, match_rows, warn_of_left_out
+from fewlier.table import Table
+from fewlier.table.frame import row_labels
+from fewlier.table.labels import Labels
+from fewlier.table.matching import match_rows
 from fewlier.training.history import MemberHistory
 from fewlier.training.kept_rows import KeptRows
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
@@ -194,10 +195,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame (pandas, polars, pyarrow), Arrow stream (a DuckDB relation) or 2-D array
-            Training rows. Numbers and text may be mixed, and cells may be missing.
-        y : sequence, Labels, or None
-            1 (True) for an anomaly, 0 (False) for a normal row, missing for an unlabelled one.
-            Text is read by ``fewlier.table.label_column.LabelColumn``, which keeps kinds too.
+            Training rows. Numbers and text may be mixed, and cells may be missing. A stream of any
+            length, a dataset of pyarrow or an iterable of record batches is read once, with y its
+            label column; memory holds a sample of the rows.
+        y : sequence, Labels, str, LabelColumn, or None
+            1 (True) for an anomaly, 0 (False) for a normal row, missing for an unlabelled one; or
+            the column of X that says so. ``fewlier.table.label_column.LabelColumn`` reads text,
+            and keeps kinds too.
         validation : (X, y), or None
             Rows that choose epoch and lambda; without them, some of the training rows do.
         progress : callable
@@ -206,25 +210,24 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         started = time.perf_counter()
         parameters = self.get_params(deep=False)
         recipe, seed = read_recipe(parameters), read_seed(self.random_state)
-        problems: dict[str, UserError] = {}
-        table = Table.of(X, ignore=ignored_columns(self.columns), problems=problems)
-        labels = Labels.of(y, table.n_rows)
-        schema = read_schema(parameters, table, labels.codes != ANOMALY, problems)
-        warn_of_left_out(schema)
-        training = match_noting_unread(table, schema), labels.codes
+        given = read_given(X, y, parameters, seed)
+        schema, training = given.schema, (given.table, given.labels.codes)
         if validation is None:
             plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
         else:
-            held = _read_validation(validation, schema)
+            held = read_validation(validation, schema)
             plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
         with within_memory():
             self.model_, history = fit_plan(plan, recipe, progress)
-        self._plan = plan
+        self.__dict__.pop("_plan", None)
+        if given.is_complete:
+            self._plan = plan
         self._kept_rows = KeptRows.draw(plan) if self.keep_rows else None
-        self._remember_columns(table.names, has_names(X))
+        self._remember_columns(given.names, given.has_names)
         self.set_threshold(false_alarm_rate=self.false_alarm_rate)
         seconds = time.perf_counter() - started
-        self._summary = summarise(self.model_, history, labels, seconds, plan.notes)
+        summary = summarise(self.model_, history, given.labels, seconds, plan.notes)
+        self._summary = given.complete(summary)
         return self
 
     def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
@@ -489,10 +492,3 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise ParameterError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
-    table = schema.match(Table.of(pair[0], ignore={left.name for left in schema.left_out}))
-    return table, Labels.of(pair[1], table.n_rows).codes

@@ -8,6 +8,7 @@
             ├── CellError       a cell that cannot be read as its column must be
             ├── FormError       a column that may be read in two ways
             ├── ColumnErrors    several columns that cannot be used as they are
+            ├── FileError       something wrong with a file, which the message names
             ├── ParameterError  a parameter of a call; named by its flag on the command line
             └── FormatError     a model file that is damaged or unsafe
 
@@ -152,6 +153,10 @@ def noting(problems: dict[str, UserError], column: str) -> Iterator[None]:
         yield
     except UserError as error:
         problems[column] = error
+
+
+class FileError(UserError):
+    """What is wrong with a file, which the message begins with."""
 
 
 class FormatError(UserError):

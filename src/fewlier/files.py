@@ -1,11 +1,11 @@
 """A detector on data files: fit, update, score, explain, evaluate; rows are scored in batches."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import reduce
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,13 @@ from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.decision.threshold import check_share
 from fewlier.detector import AnomalyDetector
-from fewlier.errors import FewlierWarning, LabelWarning, LeftOutWarning, UserError, warn
-from fewlier.progress import Progress, silent
+from fewlier.errors import LeftOutWarning, UserError, warn
+from fewlier.progress import FitProgress, Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
 from fewlier.table import Table
 from fewlier.table.choice import RowChoice
+from fewlier.table.folder import TableFolder
 from fewlier.table.forms import Unread
 from fewlier.table.frame import all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
@@ -29,25 +30,8 @@ from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
 from fewlier.table.writing import Write, put_by
 
-
-def read_training_rows(
-    file: TableFile,
-    label: LabelColumn | None,
-    *,
-    is_complete: bool,
-) -> tuple[pa.Table, Labels | None]:
-    """Return the features and labels of a file.
-
-    A file that is not complete may lack values that `label` names.
-    """
-    labels = label and FileLabels(label, file)
-    features = file.features(label and label.name)
-    if not features:
-        raise UserError(f"{file.name}: a table must have a column to learn from; none is left.")
-    batch = file.whole()
-    if labels:
-        labels.add(batch)
-    return batch.rows.select(features), labels and labels.read(is_complete=is_complete)
+Answers: TypeAlias = Callable[[pa.Table, Labels | None], Labels]
+"""Adds what was answered elsewhere to the labels of some rows."""
 
 
 @final
@@ -58,51 +42,78 @@ class FileLabels:
         with naming(file.name):
             label.check(file.columns)
         self._file, self._reader = file.name, LabelReader(label)
+        self._rows: list[Ints] = []
 
     def add(self, batch: Batch) -> None:
         """Read the labels of a batch."""
         with naming(batch.file, batch.start):
-            self._reader.add(batch.rows[self._reader.column.name].to_pylist())
+            cells = batch.rows[self._reader.column.name].to_pylist()
+            self._rows.append(self._reader.add(cells))
 
     def read(self, *, is_complete: bool = False) -> Labels:
-        """Return the labels of the whole file, and warn of what they were taken for.
-
-        A complete file must have every value that the label column names.
-        """
+        """Return the labels of the whole file, and warn of what they were taken for."""
         with naming(self._file):
-            labels = self._reader.read(is_complete=is_complete)
-        for category, messages in ((FewlierWarning, labels.notes), (LabelWarning, labels.doubts)):
-            for message in messages:
-                warn(f"{self._file}: {message}", category)
+            labels = self._reader.read(np.concatenate(self._rows), is_complete=is_complete)
+        labels.warn(self._file)
         return labels
 
 
-def fit_file(
+def read_rows(
+    file: TableFile, label: LabelColumn | None, *, is_complete: bool = False
+) -> tuple[pa.Table, Labels | None]:
+    """Return the features and labels of a file.
+
+    A file that is not complete may lack values that `label` names.
+    """
+    labels = label and FileLabels(label, file)
+    batch = file.whole()
+    if labels:
+        labels.add(batch)
+    features = batch.rows.select(file.features(label and label.name))
+    return features, labels and labels.read(is_complete=is_complete)
+
+
+def fit_file(  # noqa: PLR0913 - what the command may say
     detector: AnomalyDetector,
-    file: TableFile,
+    file: TableFile | TableFolder,
     label: LabelColumn | None,
     *,
+    answers: Answers | None = None,
     validation: TableFile | None = None,
     strict: bool = False,
-    progress: Progress = silent,
+    progress: FitProgress | None = None,
 ) -> AnomalyDetector:
-    """Fit a detector to the rows of a file; without a label column all rows are unlabelled.
+    """Fit a detector to the rows of files; without a label column all rows are unlabelled.
 
+    The files are read once, and of very many rows a sample is kept. `answers` returns the labels
+    when it is given the rows of one file, which are kept in memory, and the labels of the column.
     `strict` refuses a table with columns that would be left out.
     """
-    rows, labels = read_training_rows(file, label, is_complete=True)
-    held_back = None
-    if validation is not None:
-        held_back = read_training_rows(validation, label, is_complete=False)
+    held_back = None if validation is None else read_rows(validation, label)
     # Either may be at fault.
     name = file.name if validation is None else f"{file.name}, {validation.name}"
     with naming(name), warnings.catch_warnings():
         if strict:
             warnings.simplefilter("error", LeftOutWarning)
         try:
-            return detector.fit(rows, labels, validation=held_back, progress=progress)
+            told = progress or FitProgress()
+            if answers is None:
+                given: tuple[object, object] = file.batches(told.reading), label
+            else:
+                given = _read_answered(file, label, answers)
+            return detector.fit(*given, validation=held_back, progress=told.training)
         except LeftOutWarning as warning:
             raise UserError(f"a strict fit must use every column. {warning}") from warning
+
+
+def _read_answered(
+    file: TableFile | TableFolder, label: LabelColumn | None, answers: Answers
+) -> tuple[pa.Table, Labels]:
+    """Return the rows of a file and their labels, with what was answered elsewhere."""
+    if isinstance(file, TableFolder):
+        raise UserError("answers belong to the rows of one file; got a folder. Name the file.")
+    rows, labels = read_rows(file, label, is_complete=True)
+    return rows, answers(rows, labels)
 
 
 def update_file(
@@ -139,6 +150,19 @@ class ScoreReport:
     n_impossible: dict[str, int]
     unread: dict[str, int]
     drift: Drift
+
+    @classmethod
+    def of(cls, tally: Tally, threshold: float, n_above: int) -> "ScoreReport":
+        """Return what was counted, and what a threshold made of it."""
+        return cls(
+            tally.n_rows,
+            n_above,
+            threshold,
+            tally.passed_through,
+            tally.n_impossible,
+            dict(tally.unread),
+            tally.drift,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values; an infinite threshold is None."""
@@ -181,17 +205,7 @@ def score_file(
         for one in scored:
             write(one.add_scores(model, threshold, typed=typed))
             n_above += int((one.scores > threshold).sum())
-    known = set(model.encoder.schema.given)
-    passed_through = tuple(name for name in file.columns if name not in known)
-    return ScoreReport(
-        tally.n_rows,
-        n_above,
-        threshold,
-        passed_through,
-        tally.n_impossible,
-        dict(tally.unread),
-        tally.drift,
-    )
+    return ScoreReport.of(tally, threshold, n_above)
 
 
 def explain_batches(

@@ -20,6 +20,7 @@ from fewlier.fit import Recipe
 from fewlier.table import Column, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
 from fewlier.table.declarations import IGNORE
+from fewlier.table.inference import AllCounted
 from fewlier.training.stack import Settings
 
 MAX_STEPS = {"average": 30, "best": 100}
@@ -79,11 +80,12 @@ def read_schema(
     table: Table,
     is_normal: Bools | None = None,
     problems: Mapping[str, UserError] | None = None,
+    counted: AllCounted | None = None,
 ) -> Schema:
     """Infer the columns of a table, as the user declared them.
 
     `is_normal` are the rows that are not labelled anomalies; None: all. `problems` are what is
-    wrong with columns already.
+    wrong with columns already. Of a sample, `counted` says what was counted over all rows.
     """
     if len(table.names) > MAX_COLUMNS:
         raise UserError(
@@ -95,7 +97,7 @@ def read_schema(
     _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
     everywhere = isinstance(columns, str)
     kinds, chosen = split_conditionals({"": columns} if everywhere else columns or {})
-    schema = infer_schema(table, kinds[""] if everywhere else kinds, is_normal, problems)
+    schema = infer_schema(table, kinds[""] if everywhere else kinds, is_normal, problems, counted)
     scored = (replace(c, conditional=_conditional_of(c, chosen)) for c in schema.columns)
     return replace(schema, columns=tuple(scored)) if chosen else schema
 

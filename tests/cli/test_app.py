@@ -158,7 +158,6 @@ def test_it_shows_the_script_for_completion(shell, fewlier, monkeypatch):
         ["fit", "a.csv", "-o", "b", "--selection", "worst"],
         ["fit", "a.csv", "-o", "b", "--device", "tpu"],
         ["fit", "a.csv", "-o", "b", "--max-epochs", "0"],
-        ["update", "a.fewlier", "b.csv"],
         ["update", "a.fewlier", "--label", "c"],
         ["score", "a.csv"],
         ["explain", "a.csv", "-m", "b", "--top", "0"],

@@ -56,3 +56,40 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     assert peaks["10.parquet"] - peaks["1.parquet"] < 60, peaks
     with (tmp_path / "10.csv.scored.csv").open() as file:
         assert sum(1 for _ in file) == 200_001
+
+
+FIT_DRIVER = """
+import json, pathlib, re, sys
+from fewlier.cli.app import app
+from fewlier.table import reading, sampling, streams
+reading._BLOCK_BYTES, reading._BATCH_ROWS, streams.BLOCK_ROWS = 2**19, 8192, 8192
+sampling.MAX_NORMALS, sampling.BLOCK_ROWS = 5000, 8192
+peaks = []
+for name in sys.argv[1:]:
+    words = ["--max-epochs", "1", "--selection", "best", "--density-option", "hidden=4"]
+    app(["fit", name, "-o", name + ".fewlier", *words], standalone_mode=False)
+    status = pathlib.Path("/proc/self/status").read_text()
+    peaks.append(int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) / 1024)
+print(json.dumps(peaks), file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak there")
+def test_the_memory_of_a_fit_does_not_grow_with_the_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(30_000, 20)).round(6))
+    table.columns = [f"x{i}" for i in range(20)]
+    paths = []
+    for n_times in (1, 12):
+        paths += [tmp_path / f"{n_times}.csv", tmp_path / f"{n_times}.parquet"]
+        rows = pd.concat([table] * n_times)
+        rows.to_csv(paths[-2], index=False)
+        rows.to_parquet(paths[-1], index=False, row_group_size=8192)
+    done = subprocess.run(
+        [sys.executable, "-c", FIT_DRIVER, *paths], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    peaks = json.loads(done.stderr.splitlines()[-1])
+    # Held as a whole, twelve times the rows would need 100 MB more as numbers, 400 as text.
+    assert peaks[3] - peaks[1] < 50, peaks

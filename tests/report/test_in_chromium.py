@@ -1,41 +1,23 @@
 """The page in a real browser. In CI these tests are never skipped: `.ci/run` brings Chromium."""
 
 import json
-import os
 import re
-import shutil
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from selenium import webdriver
+from contrasts import CONTRASTS
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from fewlier.report import render
 from fewlier.report.page import _short
 from fewlier.report.thresholds import tabulate_thresholds
+from fewlier_bench.studies.browser import PHONE, Screen, resize
 
 pytestmark = pytest.mark.slow
 
-DESKTOP, PHONE = (1200, 900), (390, 844)
-NEEDED = "needs Chromium and its driver (Debian: apt install chromium chromium-driver)"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """Start the browser once; it keeps what is logged to the console and asked of the network."""
-    paths = shutil.which("chromium"), shutil.which("chromedriver")
-    if None in paths:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(NEEDED)
-    options = webdriver.ChromeOptions()
-    options.binary_location = paths[0]
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(paths[1]))
-    yield driver
-    driver.quit()
+DESKTOP = Screen()
 
 
 @pytest.fixture(scope="module")
@@ -49,22 +31,15 @@ def pages(tmp_path_factory, facts, hostile_facts):
 @pytest.fixture
 def opened(chromium, pages):
     """Return a function that opens a page, in a size, theme and medium."""
+    for log in ("browser", "performance"):
+        chromium.get_log(log)  # what others have left
 
-    def open_page(name="plain", size=DESKTOP, theme="light", media="screen"):
-        metrics = {"deviceScaleFactor": 1, "mobile": size == PHONE}
-        chromium.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", metrics | {"width": size[0], "height": size[1]}
-        )
-        features = [{"name": "prefers-color-scheme", "value": theme}]
-        chromium.execute_cdp_cmd(
-            "Emulation.setEmulatedMedia", {"media": media, "features": features}
-        )
+    def open_page(name="plain", screen=DESKTOP):
+        resize(chromium, screen)
         chromium.get(f"file://{quote(str(pages / name))}.html")
         return chromium
 
-    yield open_page
-    for log in ("browser", "performance"):
-        chromium.get_log(log)
+    return open_page
 
 
 def element(page, css):
@@ -212,7 +187,7 @@ def background(page):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_theme_is_that_of_the_system_until_it_is_changed(theme, opened):
-    page = opened(theme=theme)
+    page = opened(screen=Screen(theme=theme))
     first, button = background(page), element(page, "#theme")
     assert (first == "rgb(255, 255, 255)") is (theme == "light")
     assert button.text == ("Dark theme" if theme == "light" else "Light theme")
@@ -222,36 +197,9 @@ def test_the_theme_is_that_of_the_system_until_it_is_changed(theme, opened):
     assert background(page) == first
 
 
-CONTRASTS = """
-const shade = (colour) => {
-  const parts = colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
-  const [r, g, b] = parts.map(v => v / 255).map(
-    v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-const behind = (node) => {
-  for (let at = node; at; at = at.parentElement) {
-    const colour = getComputedStyle(at).backgroundColor;
-    if (!/, 0\\)$/.test(colour)) return colour;
-  }
-};
-const found = [];
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (walker.nextNode()) {
-  const node = walker.currentNode.parentElement;
-  if (!walker.currentNode.textContent.trim() || !node.checkVisibility()) continue;
-  const style = getComputedStyle(node);
-  const ink = node.closest("svg") ? style.fill : style.color;
-  const [a, b] = [shade(ink), shade(behind(node))].sort((x, y) => y - x);
-  found.push([(a + 0.05) / (b + 0.05), walker.currentNode.textContent.trim()]);
-}
-return found;
-"""
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_text_stands_out_from_what_is_behind_it(theme, opened):
-    contrasts = opened(theme=theme).execute_script(CONTRASTS)
+    contrasts = opened(screen=Screen(theme=theme)).execute_script(CONTRASTS)
     assert len(contrasts) > 100
     faint = [(round(ratio, 2), words) for ratio, words in contrasts if ratio < 4.5]
     assert faint == []
@@ -286,12 +234,12 @@ def test_everything_is_reached_by_the_keyboard(opened):
 
 
 @pytest.mark.parametrize("name", ["plain", "hostile"])
-@pytest.mark.parametrize("size", [PHONE, (320, 600), DESKTOP])
-def test_no_page_is_wider_than_its_window(name, size, opened):
-    page = opened(name, size)
+@pytest.mark.parametrize("screen", [PHONE, Screen(320, 600), DESKTOP])
+def test_no_page_is_wider_than_its_window(name, screen, opened):
+    page = opened(name, screen)
     widths = "return [document.documentElement.scrollWidth, innerWidth]"
     scroll, inner = page.execute_script(widths)
-    assert (inner, scroll <= inner) == (size[0], True)
+    assert (inner, scroll <= inner) == (screen.width, True)
 
 
 def test_no_figure_is_broken_over_two_lines_on_a_phone(opened):
@@ -329,7 +277,7 @@ def test_every_reason_has_a_picture_with_its_value(opened, facts):
 
 
 def test_print_is_light_and_without_controls(opened):
-    page = opened(theme="dark", media="print")
+    page = opened(screen=Screen(theme="dark", media="print"))
     assert background(page) == "rgb(255, 255, 255)"
     for css in ("#theme", "#slider", "#filter", "#more", "#reset"):
         assert not element(page, css).is_displayed(), css

@@ -190,8 +190,7 @@ def test_a_named_value_that_no_row_has_is_refused_with_the_choices(anomaly, norm
 
 def test_a_part_of_a_table_may_lack_values_that_are_named():
     reader = LabelReader(LabelColumn("y", ("smurf.", "land.")))
-    reader.add(LOG)
-    assert (reader.read(is_complete=False).codes == ANOMALY).sum() == 2
+    assert (reader.read(reader.add(LOG), is_complete=False).codes == ANOMALY).sum() == 2
 
 
 @pytest.mark.parametrize("value", ["", " ", "NA", "null"])
@@ -240,9 +239,9 @@ def test_labels_follow_the_rule_and_do_not_depend_on_batches(parts, by_anomaly, 
     if not (anomaly or normal):
         return
     reader = LabelReader(LabelColumn("y", anomaly, normal))
-    for part in parts:
-        reader.add(part)
-    labels = reader.read(is_complete=False)
+    rows = np.concatenate([reader.add(part) for part in parts])
+    labels = reader.read(rows, is_complete=False)
+    assert reader.codes[rows].tolist() == labels.codes.tolist()
     texts = [cell.strip().lower().replace("7.0", "7") for part in parts for cell in part]
     rest = UNLABELLED if anomaly and normal else NORMAL if anomaly else ANOMALY
     meaning = {"": UNLABELLED, "na": UNLABELLED}

@@ -1,7 +1,7 @@
 """The command line: parse, one call, print.
 
 Read in this order: streams, flags, screen, ending, options, inputs, fit, update, score, evaluate,
-explain, threshold, inspect, report, check, demo, export, serve, app.
+explain, threshold, inspect, report, check, keys, asking, label, demo, export, serve, app.
 """
 
 import gc

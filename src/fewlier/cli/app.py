@@ -13,6 +13,7 @@ from fewlier.cli.explain import explain
 from fewlier.cli.export import export
 from fewlier.cli.fit import fit
 from fewlier.cli.inspect import inspect
+from fewlier.cli.label import label
 from fewlier.cli.report import report
 from fewlier.cli.score import score
 from fewlier.cli.serve import serve
@@ -29,6 +30,7 @@ app = typer.Typer(
 EXAMPLES: dict[Callable[..., None], str] = {
     demo: "--labels 6",
     check: "train.csv --label fraud",
+    label: "train.csv -o labels.jsonl",
     fit: "train.csv --label fraud -o fraud.fewlier",
     update: "fraud.fewlier more.csv --label fraud",
     score: "new.csv -m fraud.fewlier -o scored.csv",

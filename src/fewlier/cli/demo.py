@@ -43,6 +43,8 @@ def demo(
     echo(f"\nWrote {', '.join(TABLES)} and {MODEL} to {output}.")
     if has_report:
         echo(f"The same as a page, to open in a browser: {output / REPORT}")
+    command = f"fewlier label {output / TABLES[0]} --label malignant -o labels.jsonl"
+    echo(f"Find more labels yourself: {command}")
 
 
 def _make(folder: Path, option: str = "--output") -> None:

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fewlier.cli import options
 from fewlier.cli.inputs import check_file_output, read_columns, read_density, read_label
 from fewlier.cli.options import option
-from fewlier.cli.screen import announcing, echo, echo_json, progress, say
+from fewlier.cli.screen import announcing, echo, echo_json, fit_progress, say
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
+    from fewlier.files import Answers
 
 COLUMNS, TIME, METHOD, FILE = "Columns", "Time", "Method", "Model file"
 
 
 def fit(  # noqa: PLR0913 - options of a command are its arguments
-    table: options.Data,
+    table: options.Tables,
     output: Annotated[Path, option("Model file to write.", "FILE", "--output", "-o")],
     label: options.LabelOrNone = None,
+    labels: Annotated[
+        Path | None, option("Answers from `fewlier label` about this table.", "FILE")
+    ] = None,
     anomaly: options.Anomaly = None,
     normal: options.Normal = None,
     false_alarm_rate: Annotated[
@@ -104,11 +108,14 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     Faster: fewer --max-epochs, a shorter --patience, a smaller network
     (--density-option hidden=32), --selection best, or a GPU.
     """
+    from fewlier.progress import FitProgress
+    from fewlier.table.folder import TableFolder, open_tables
     from fewlier.table.reading import open_table
 
-    check_file_output(output, "A model", *(path for path in (table, validation) if path))
+    inputs = (path for path in (table, validation, labels) if path)
+    check_file_output(output, "A model", *inputs)
     with ExitStack() as stack:
-        file = stack.enter_context(open_table(table))
+        file = stack.enter_context(open_tables(table))
         held_back = stack.enter_context(open_table(validation)) if validation else None
         from fewlier.detector import AnomalyDetector  # after a wrong path has been reported
         from fewlier.files import fit_file
@@ -125,18 +132,31 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             device=device,
             random_state=random_state,
         )
-        show = stack.enter_context(progress("fitting", "no model was written."))
+        show = stack.enter_context(fit_progress("no model was written."))
+        hint = "; `fewlier fit --help` says what is faster"
         fit_file(
             detector,
             file,
             read_label(label, anomaly, normal),
+            answers=_answers(labels),
             validation=held_back,
             strict=strict,
-            progress=announcing("fitting", show, hint="; `fewlier fit --help` says what is faster"),
+            progress=FitProgress(show.reading, announcing("fitting", show.training, hint)),
         )
+    if isinstance(file, TableFolder) and file.left_out_note:
+        say(f"note: {file.left_out_note}")
     if "" in file.columns:
         say("note: the column without a name, such as an index, was left out.")
     save(detector, output, as_json)
+
+
+def _answers(path: Path | None) -> "Answers | None":
+    """Return what puts the answers of a file among the labels."""
+    if path is None:
+        return None
+    from fewlier.labelling.told import read_told
+
+    return lambda rows, labels: read_told(path, rows, labels)
 
 
 def save(detector: "AnomalyDetector", path: Path, as_json: bool) -> None:

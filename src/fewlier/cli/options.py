@@ -17,6 +17,14 @@ _LABEL = option("Label column: 1 is an anomaly, 0 is normal, empty is unknown.",
 Data: TypeAlias = Annotated[
     Path, typer.Argument(help="CSV or Parquet, also gzipped; - is standard input.", metavar="TABLE")
 ]
+Tables: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV or Parquet, also gzipped; a folder of such files, or a pattern in quotes: "
+        "'data/*.parquet'; - is standard input.",
+        metavar="TABLE",
+    ),
+]
 Model: TypeAlias = Annotated[Path, option(_MODEL, "MODEL", "--model", "-m")]
 ModelFile: TypeAlias = Annotated[Path, typer.Argument(help=_MODEL, metavar="MODEL")]
 ModelOutput: TypeAlias = Annotated[

@@ -2,52 +2,151 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fewlier.cli import options
 from fewlier.cli.inputs import open_table_and_model
 from fewlier.cli.options import option
-from fewlier.cli.screen import echo_json, say
+from fewlier.cli.screen import echo_json, progress, say
 from fewlier.errors import UserError
 from fewlier.shown import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fewlier.files import ScoreReport
+    from fewlier.folders import Workers
+    from fewlier.table.folder import TableFolder
+
+CLUSTER = "Cluster"
 
 
-def score(
-    table: options.Data,
+def score(  # noqa: PLR0913 - options of a command are its arguments
+    table: options.Tables,
     model: options.Model,
     output: Annotated[
-        Path, option("CSV or Parquet to write; - is standard output.", "FILE", "--output", "-o")
+        Path,
+        option(
+            "CSV or Parquet to write; - is standard output. A folder, if TABLE is one.",
+            "FILE",
+            "--output",
+            "-o",
+        ),
     ] = Path("-"),
+    overwrite: Annotated[
+        bool,
+        option("Replace an output folder that holds files, when all is done.", "", "--overwrite"),
+    ] = False,
+    engine: Annotated[
+        Literal["ray"] | None,
+        option("Score the files of a folder on a cluster: ray.", "NAME", panel=CLUSTER),
+    ] = None,
+    address: Annotated[
+        str | None,
+        option(
+            "Of the cluster; auto finds the one that is running. Default: start one here.",
+            "ADDRESS",
+            panel=CLUSTER,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        option("Processes that score. Default: one per core.", "N", panel=CLUSTER, min=1),
+    ] = None,
     fdr: Annotated[
         float | None,
         option("Flag as many rows as keep this share of false alarms among them.", "SHARE"),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches."""
+    """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches.
+
+    A folder, or a pattern, is scored file by file into a folder, which is there when all is done.
+    """
+    from fewlier.table.folder import TableFolder
+
+    if as_json and str(output) == "-":
+        raise UserError("--json needs -o: rows and JSON cannot both go to standard output.")
+    folder = TableFolder.find(table)
+    if folder is None:
+        _refuse_for_a_file(overwrite=overwrite, engine=engine)
+        report, unit = _score_file(table, model, output, fdr)
+    else:
+        _check_folder(folder, output, model, overwrite=overwrite)
+        make = _engine(engine, model, address, workers)
+        report, unit = _score_folder(folder, model, output, fdr, make)
+    _warn(report)
+    if as_json:
+        echo_json({"output": str(output), "fdr": fdr, "unit": unit} | report.to_json())
+    else:
+        say(f"{report.n_rows} rows scored, {_flagged(report, unit, fdr)}.")
+
+
+def _score_file(
+    table: Path, model: Path, output: Path, fdr: float | None
+) -> tuple["ScoreReport", str]:
     from fewlier.table.reading import is_standard
     from fewlier.table.writing import check_output, create_table, writes_parquet
 
-    is_stream = is_standard(output)
-    if as_json and is_stream:
-        raise UserError("--json needs -o: rows and JSON cannot both go to standard output.")
     check_output(output, table, model)
-    lost = "standard output ends early." if is_stream else "no output was written."
+    lost = "standard output ends early." if is_standard(output) else "no output was written."
     with open_table_and_model(table, model, "scoring", lost) as (file, detector, show):
         from fewlier.files import score_file
 
         typed, delimiter = writes_parquet(output), file.delimiter or ","
         with create_table(output, delimiter) as write:
             report = score_file(detector, file, write, typed=typed, fdr=fdr, progress=show)
-    _warn(report)
-    if as_json:
-        facts = {"output": str(output), "fdr": fdr, "unit": detector.score_unit_}
-        echo_json(facts | report.to_json())
-    else:
-        say(f"{report.n_rows} rows scored, {_flagged(report, detector.score_unit_, fdr)}.")
+    return report, detector.score_unit_
+
+
+def _refuse_for_a_file(*, overwrite: bool, engine: str | None) -> None:
+    if overwrite:
+        raise UserError("--overwrite is for folders; a file is always replaced. Leave it out.")
+    if engine:
+        raise UserError(
+            "--engine shares out the files of a folder, so TABLE must be a folder or a pattern; "
+            "got one file. Leave --engine out, or split the file."
+        )
+
+
+def _check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite: bool) -> None:
+    """Refuse an output that cannot be written, and say which files will not be scored."""
+    from fewlier.table.writing import check_folder_output
+
+    check_folder_output(output, folder.root, model, overwrite=overwrite)
+    if folder.left_out_note:
+        say(f"note: {folder.left_out_note}")
+
+
+def _engine(
+    engine: str | None, model: Path, address: str | None, workers: int | None
+) -> "Callable[[], Workers] | None":
+    """Return what makes the workers; nothing is started before the table and the model are read."""
+    if engine is None:
+        for flag, value in (("--address", address), ("--workers", workers)):
+            if value is not None:
+                raise UserError(f"{flag} must come with --engine, such as --engine ray.")
+        return None
+    from fewlier.engines.ray import RayWorkers
+
+    return lambda: RayWorkers(model, address, workers)
+
+
+def _score_folder(
+    folder: "TableFolder",
+    model: Path,
+    output: Path,
+    fdr: float | None,
+    engine: "Callable[[], Workers] | None",
+) -> tuple["ScoreReport", str]:
+    from fewlier.detector import AnomalyDetector
+    from fewlier.folders import score_folder
+
+    detector = AnomalyDetector.load(model)
+    workers = engine() if engine else None
+    with progress("scoring", "no output was written.") as show:
+        report = score_folder(detector, folder, output, fdr=fdr, workers=workers, progress=show)
+    return report, detector.score_unit_
 
 
 def _warn(report: "ScoreReport") -> None:

@@ -6,13 +6,13 @@ import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import typer
 
 from fewlier.cli.flags import with_declarations
 from fewlier.errors import FewlierWarning, LabelWarning
-from fewlier.progress import Progress
+from fewlier.progress import FitProgress, Progress, ReadSoFar
 from fewlier.shown import shown
 from fewlier.stopping import farewell
 
@@ -24,6 +24,14 @@ SECONDS_BETWEEN_LINES = 30.0
 SHARE_BETWEEN_LINES = 0.1
 # Seconds that somebody may want to shorten.
 LONG = 60.0
+
+
+class Show(Protocol):
+    """Shows the share of a phase of long work that is done, and more about it."""
+
+    def __call__(self, what: str, share: float | None, detail: str = "") -> None:
+        """Show it."""
+        ...
 
 
 def say(message: str) -> None:
@@ -56,6 +64,7 @@ def print_grid(
     right: Collection[str] = (),
     most: int | None = None,
     noun: str = "columns",
+    stderr: bool = False,
 ) -> None:
     """Print columns of text, those headed by `right` aligned right; at most `most` lines."""
     from rich import box
@@ -66,8 +75,8 @@ def print_grid(
         grid.add_column(heading, justify="right" if heading in right else "left")
     for line in lines[:most]:
         grid.add_row(*map(_visible, line))
-    text_console().print(grid)
-    if most is not None and len(lines) > most:
+    text_console(stderr=stderr).print(grid)
+    if most is not None and len(lines) > most and not stderr:
         echo(f"  ... and {len(lines) - most} more {noun}; --json has all.")
 
 
@@ -106,19 +115,48 @@ def progress(what: str, if_stopped: str) -> Iterator[Progress]:
 
     A stop inside the block says how far it was, and `if_stopped`.
     """
-    share: float | None = None
+    with _phases(what, if_stopped) as show:
+        yield lambda share: show(what, share)
 
-    def update(now: float | None) -> None:
-        nonlocal share
-        share = now
-        show(now)
+
+@contextmanager
+def fit_progress(if_stopped: str) -> Iterator[FitProgress]:
+    """Show how far a fit has come: first what it has read, with bytes and rows, then its epochs."""
+    with _phases("reading", if_stopped) as show:
+
+        def read(so_far: ReadSoFar) -> None:
+            amount = f"{_size(so_far.n_bytes)}, {so_far.n_rows:,} rows"
+            show("reading", so_far.share, amount)
+
+        yield FitProgress(read, lambda share: show("fitting", share))
+
+
+@contextmanager
+def _phases(first: str, if_stopped: str) -> Iterator[Show]:
+    """Show how far each phase of long work has come, from the first on."""
+    phase, latest = first, None
+
+    def update(what: str, share: float | None, detail: str = "") -> None:
+        nonlocal phase, latest
+        phase, latest = what, share
+        show(what, share, detail)
 
     def sentence() -> str:
-        at = "" if share is None else f" at {share:.0%}"
-        return f"stopped {what}{at}; {if_stopped}"
+        at = "" if latest is None else f" at {latest:.0%}"
+        return f"stopped {phase}{at}; {if_stopped}"
 
-    with _shown(what) as show, farewell(sentence):
+    with _shown() as show, farewell(sentence):
         yield update
+
+
+def _size(n_bytes: int) -> str:
+    """Write a number of bytes as people do: ``640 kB``, ``1.2 GB``."""
+    size, unit = n_bytes / 1e3, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if size < 999.5:
+            break
+        size, unit = size / 1e3, larger
+    return f"{size:.3g} {unit}"
 
 
 def announcing(what: str, show: Progress, hint: str = "") -> Progress:
@@ -152,36 +190,48 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def _shown(what: str) -> Iterator[Progress]:
+def _shown() -> Iterator[Show]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = text_console(stderr=True)
     if not console.is_terminal:
-        yield _lines(what)
+        yield _Lines().show
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    texts = (TextColumn("{task.description}"), TextColumn("{task.fields[detail]}"))
+    columns = (texts[0], BarColumn(), TimeRemainingColumn(), texts[1])
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda share: bar.update(
-            task, total=None if share is None else 1.0, completed=share or 0.0
-        )
+        task = bar.add_task("", total=None, detail="")
+
+        def show(what: str, share: float | None, detail: str = "") -> None:
+            if bar.tasks[task].description != what:
+                bar.reset(task, description=what)  # the time left is that of this phase
+            total = None if share is None else 1.0
+            bar.update(task, total=total, completed=share or 0.0, detail=detail)
+
+        yield show
 
 
-def _lines(what: str) -> Progress:
-    started = latest = time.monotonic()
-    told = 0.0
+@final
+class _Lines:
+    """Lines about the progress of each phase, now and then."""
 
-    def show(share: float | None) -> None:
-        nonlocal latest, told
+    def __init__(self) -> None:
+        self._what: str | None = None
+        self._started = self._latest = time.monotonic()
+        self._told = 0.0
+
+    def show(self, what: str, share: float | None, detail: str = "") -> None:
+        """Say how far a phase has come, if there has been no line for long."""
         now = time.monotonic()
-        is_far = share is None or share > told + SHARE_BETWEEN_LINES - 1e-9
-        if now < latest + SECONDS_BETWEEN_LINES or not is_far:
+        if what != self._what:
+            self._started = self._started if self._what is None else now
+            self._what, self._latest, self._told = what, self._started, 0.0
+        is_far = share is None or share > self._told + SHARE_BETWEEN_LINES - 1e-9
+        if now < self._latest + SECONDS_BETWEEN_LINES or not is_far:
             return
-        latest, told = now, share or told
-        done = duration(now - started)
+        self._latest, self._told = now, share or self._told
+        done = duration(now - self._started)
         if share:
-            left = (now - started) * (1 - share) / share
+            left = (now - self._started) * (1 - share) / share
             done = f"{share:.0%} done, about {duration(left)} left"
-        say(f"{what}: {done}")
-
-    return show
+        say(f"{what}: {done}{f' ({detail})' * bool(detail)}")

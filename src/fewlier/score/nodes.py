@@ -96,12 +96,21 @@ class Nodes(Bagged):
         self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"] | None = None
     ) -> Float[Tensor, " n"]:
         """Return what rows score in all trees together, counted from the roots."""
-        roots = self.order.roots[:, None].expand(-1, len(x))
-        *_, (_, _, ends) = chain([(None, None, roots)], self._steps(x))
-        change = self.value[ends] - self.value[roots]
+        change = self.value[self.ends(x)] - self.value[self.roots, None]
         if weights is not None:
             change *= weights.T[self.order.place]
         return change.sum(0)
+
+    @property
+    def roots(self) -> Int[Tensor, " t"]:
+        """The roots of the trees, the deepest tree first."""
+        return self.order.roots
+
+    def ends(self, x: Float[Tensor, "n f"]) -> Int[Tensor, "t n"]:
+        """Return the leaf where each row ends in each tree, the deepest tree first."""
+        roots = self.roots[:, None].expand(-1, len(x))
+        *_, (_, _, ends) = chain([(None, None, roots)], self._steps(x))
+        return ends
 
     def gains(
         self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"] | None = None

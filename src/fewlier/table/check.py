@@ -12,12 +12,13 @@ from fewlier.table.cells import Cells, is_text, missing, number_text
 from fewlier.table.columns import Column, Kind
 from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table
-from fewlier.table.inference import IGNORED, are_integers, find_columns
+from fewlier.table.inference import IGNORED, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, WORDS, Labels, check_enough, read_labels
 from fewlier.table.numbers import PLAIN
 from fewlier.table.reading import TableFile, naming
 from fewlier.table.schema import LEFT_OUT, Schema
+from fewlier.table.values import are_integers
 
 REFUSED = "refused"
 # Numbers and texts that people write where they have no value.
@@ -188,8 +189,7 @@ def _check_labels(label: LabelColumn, cells: Sequence[object]) -> tuple[LabelChe
     """Return what a label column holds, and the codes of its rows if they can be read."""
     reader = LabelReader(label)
     try:
-        reader.add(cells)
-        labels: Labels = reader.read()
+        labels: Labels = reader.read(reader.add(cells))
     except UserError as error:
         return LabelCheck(label.name, reader.counts, {}, (), str(error)), None
     meanings = {word: int((labels.codes == code).sum()) for code, word in WORDS.items()}

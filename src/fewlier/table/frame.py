@@ -39,6 +39,8 @@ class Table:
         By column, cells that are missing only because they could not be read.
     written : dict of str to array of shape (n_rows,)
         By column, the user's text that cells were read from, where they were dates.
+    level_counts : dict of str to mapping of str to int
+        Where the rows are a sample: by column, how many of all rows have each level.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Table:
     temporal: frozenset[str] = frozenset()
     unread: dict[str, Unread] = field(default_factory=dict)
     written: dict[str, Cells] = field(default_factory=dict)
+    level_counts: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
-from fewlier.arrays import Bools, Floats
+from fewlier.arrays import Bools
 from fewlier.errors import CellError, UserError, declaration, noting, raise_all
 from fewlier.shown import list_some
 from fewlier.table.aspects import date_parts
@@ -18,10 +19,11 @@ from fewlier.table.declarations import Declared, find_forms, read_declarations, 
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.schema import LeftOut, Schema
+from fewlier.table.values import ColumnValues, Counted, Values
+
+AllCounted: TypeAlias = Callable[[str, NumberForm | DateForm | None], Counted | Counter[str] | None]
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
-MAX_FEW_VALUES = 20
-_HEAD = 1000  # rows that show that a column has many values, without a look at all of them
 MIN_ROWS_PER_VALUE = 10
 MAX_DISPERSION = 2.0
 MIN_SKEWNESS = 2.0
@@ -43,6 +45,7 @@ def infer_schema(
     overrides: Mapping[str, str] | str | None = None,
     is_normal: Bools | None = None,
     problems: Mapping[str, UserError] | None = None,
+    counted: AllCounted | None = None,
 ) -> Schema:
     """Find out what the columns of a training table are.
 
@@ -63,6 +66,9 @@ def infer_schema(
         stands for all rows.
     problems : mapping of str to UserError, or None
         Errors of columns found before, which are raised together with those found here.
+    counted : callable, or None
+        Where the table is a sample of a stream: returns what was counted of a column over all rows
+        that are not labelled anomalies, given the form of its numbers.
 
     Raises
     ------
@@ -73,7 +79,7 @@ def infer_schema(
     if not table.n_rows:
         raise UserError("The training table must have rows; got 0. Give at least one.")
     found = dict(problems or {})
-    schema = find_columns(table, overrides, is_normal, found)
+    schema = find_columns(table, overrides, is_normal, found, counted)
     raise_all([found[name] for name in dict.fromkeys([*table.names, *found]) if name in found])
     if not schema.columns:
         left = list_some(f"{name!r} ({reason})" for name, _, reason in schema.left_out)
@@ -88,6 +94,7 @@ def find_columns(
     overrides: Mapping[str, str] | str | None,
     is_normal: Bools | None,
     problems: dict[str, UserError],
+    counted: AllCounted | None = None,
 ) -> Schema:
     """Find out what columns are, as `infer_schema` does, but collect errors in `problems`.
 
@@ -110,47 +117,48 @@ def find_columns(
             is_category = said.kind is Kind.CATEGORY or name in table.categorical
             if isinstance(form, NumberForm) and is_text(cells) and not is_category:
                 cells = check_finite(name, form.read(name, cells, is_training=True)[0])
+            values = ColumnValues(cells, normal, counted and counted(name, form))
             if isinstance(form, DateForm):
                 columns += _read_from_dates(name, cells, form, normal)
-            elif reason := IGNORED if said.is_ignored else why_left_out(cells, said):
+            elif reason := IGNORED if said.is_ignored else why_left_out(values, said):
                 left_out.append(LeftOut(name, position, reason))
             else:
-                column = _make(name, cells, said.kind, one_coding, normal)
+                column = _make(name, values, said.kind, one_coding)
                 columns.append(replace(column, form=form or PLAIN))
     if columns:
         check_names([column.name for column in columns], table.n_rows)
     return Schema(tuple(columns), tuple(left_out))
 
 
-def why_left_out(cells: Cells, said: Declared) -> str:
+def why_left_out(values: ColumnValues, said: Declared) -> str:
     """Say why nothing can be learned from a column; empty if something can.
 
     An identifier or free text has a value of its own in most rows; unless the user says what it is.
     """
-    if said.kind is not None or not is_text(cells):
+    if said.kind is not None or not is_text(values.cells):
         return ""
-    texts = cells[~missing(cells)]
-    n_distinct = len(set(texts))
-    if len(texts) <= MIN_TEXTS_TO_JUDGE or n_distinct <= MAX_DISTINCT_SHARE * len(texts):
+    texts = values.texts()
+    n_cells = texts.total()
+    if n_cells <= MIN_TEXTS_TO_JUDGE or len(texts) <= MAX_DISTINCT_SHARE * n_cells:
         return ""
-    n_words = np.mean([len(text.split()) for text in texts])
-    n_figures = sum(not text.isdecimal() and bool(_FIGURES.fullmatch(text)) for text in texts)
+    n_words = sum(len(text.split()) * n for text, n in texts.items()) / n_cells
+    n_figures = sum(
+        n for text, n in texts.items() if not text.isdecimal() and bool(_FIGURES.fullmatch(text))
+    )
     what = "free text" if n_words >= MIN_WORDS else "an identifier"
-    if n_figures > MAX_DISTINCT_SHARE * len(texts):
+    if n_figures > MAX_DISTINCT_SHARE * n_cells:
         what = "an identifier, or numbers or dates in more than one form"
-    return f"{what}: {n_distinct} different texts in {len(texts)} cells"
+    return f"{what}: {len(texts)} different texts in {n_cells} cells"
 
 
-def _make(
-    name: str, cells: Cells, kind: Kind | None, one_coding: Kind | None, normal: Bools
-) -> Column:
+def _make(name: str, values: ColumnValues, kind: Kind | None, one_coding: Kind | None) -> Column:
     """Make a column: as declared, or as found, scored in the one way that is to hold for all."""
     if kind is not None:
-        return _make_declared(name, cells, kind, normal)
-    kind, coding = _infer_kind(cells, normal)
-    if one_coding in CODINGS[kind] and not _breach(one_coding, cells):
+        return _make_declared(name, values, kind)
+    kind, coding = _infer_kind(values)
+    if one_coding in CODINGS[kind] and not _breach(one_coding, values):
         coding = one_coding
-    return _with_levels(name, kind, coding, cells, normal)
+    return _with_levels(name, kind, coding, values)
 
 
 def _read_from_dates(source: str, cells: Cells, form: DateForm, normal: Bools) -> list[Column]:
@@ -158,74 +166,63 @@ def _read_from_dates(source: str, cells: Cells, form: DateForm, normal: Bools) -
     moments, _ = form.read(source, as_text(cells), is_training=True)
     columns = []
     for part in date_parts(source, form, moments, normal):
-        cells = part.cells(moments)
-        kind = Kind.CATEGORY if is_text(cells) else Kind.REAL
-        varies = kind is Kind.REAL and not hardly_varies(cells[~missing(cells) & normal])
+        values = ColumnValues(part.cells(moments), normal)
+        kind = Kind.CATEGORY if is_text(values.cells) else Kind.REAL
+        varies = kind is Kind.REAL and not hardly_varies(values.usual)
         coding = Kind.REAL if varies else Kind.CATEGORY
-        columns.append(replace(_with_levels(part.name, kind, coding, cells, normal), date=part))
+        columns.append(replace(_with_levels(part.name, kind, coding, values), date=part))
     return columns
 
 
-def takes_few_values(values: Floats) -> bool:
-    """Whether numbers, none missing, are integers >= 0 with few values that are each frequent.
+def takes_few_values(values: Values) -> bool:
+    """Whether numbers are integers >= 0 with few values that are each frequent.
 
     Such values are scored one by one: no bell or Poisson curve is as narrow as a scale from 1 to
     5, and a value that was never seen is odd wherever it lies.
     """
-    n_distinct = count_distinct(values, MAX_FEW_VALUES)
-    enough_rows = len(values) >= MIN_ROWS_PER_VALUE * n_distinct
-    is_few = n_distinct <= MAX_FEW_VALUES and enough_rows
-    return bool(is_few and values.min() >= 0 and are_integers(values))
+    enough_rows = values.n >= MIN_ROWS_PER_VALUE * values.n_distinct
+    return enough_rows and values.low >= 0 and values.are_integers
 
 
-def count_distinct(values: Floats, most: int) -> int:
-    """Count distinct values; where the first rows have more than `most`, only theirs."""
-    n_first = len(np.unique(values[:_HEAD]))
-    return n_first if n_first > most else len(np.unique(values))
-
-
-def hardly_varies(values: Floats) -> bool:
-    """Whether numbers, none missing, are all the same except for fewer than ten, and a tenth.
+def hardly_varies(values: Values) -> bool:
+    """Whether numbers are all the same except for fewer than ten, and a tenth.
 
     No curve can be learned from so few others, and a single value has no unit in which another
     could be far away. So values are scored one by one, and a new value is the odder the more rows
     there were.
     """
-    if count_distinct(values[:_HEAD], MIN_ROWS_PER_VALUE) > MIN_ROWS_PER_VALUE:
+    few = values.few
+    if few is None:
         return False
-    _, counts = np.unique(values, return_counts=True)
-    n_others = len(values) - counts.max(initial=0)
-    enough_rows = len(values) >= MIN_ROWS_PER_VALUE * max(len(counts), n_others)
-    return bool(n_others == 0 or (n_others < MIN_ROWS_PER_VALUE and enough_rows))
+    n_others = values.n - max(few.values(), default=0)
+    enough_rows = values.n >= MIN_ROWS_PER_VALUE * max(len(few), n_others)
+    return n_others == 0 or (n_others < MIN_ROWS_PER_VALUE and enough_rows)
 
 
-def looks_like_counts(values: Floats) -> bool:
-    """Whether numbers, none missing and three of them distinct, are plausibly Poisson.
+def looks_like_counts(values: Values) -> bool:
+    """Whether numbers, three of them distinct, are plausibly Poisson.
 
     They are if they are integers from 0 or 1 on whose variance is not far above their mean;
     others (years, codes, sums of money) are better served by a mixture of Gaussians.
     """
     # The bound on the maximum only keeps the variance from overflowing.
-    is_candidate = values.min() in (0, 1) and values.max() <= MAX_COUNT and are_integers(values)
-    return bool(is_candidate and values.var() <= MAX_DISPERSION * values.mean())
+    is_candidate = values.low in (0, 1) and values.high <= MAX_COUNT and values.are_integers
+    return is_candidate and values.variance <= MAX_DISPERSION * values.mean
 
 
-def is_strongly_skewed(values: Floats) -> bool:
-    """Whether numbers, none missing and not all equal, have a long right tail.
+def is_strongly_skewed(values: Values) -> bool:
+    """Whether numbers, not all equal, have a long right tail.
 
     Small integers never do: their few values are better served by a mixture of Gaussians.
     """
-    from scipy.stats import skew  # here, because scipy.stats takes a second to import
-
-    low, high = values.min(), values.max()
-    if high <= LARGE_INTEGER and are_integers(values):
+    if values.high <= LARGE_INTEGER and values.are_integers:
         return False
-    # Skewness knows neither shift nor scale; on [0, 1] it neither overflows nor cancels.
-    return bool(skew((values - low) / (high - low)) > MIN_SKEWNESS)
+    return values.skewness > MIN_SKEWNESS
 
 
-def _make_declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Column:
+def _make_declared(name: str, values: ColumnValues, coding: Kind) -> Column:
     """Make the column that the user declared, if it fits the data."""
+    cells = values.cells
     if coding is not Kind.CATEGORY and is_text(cells):
         row = int(np.argmax(PLAIN.parse(cells)[1]))
         raise CellError(
@@ -233,77 +230,77 @@ def _make_declared(name: str, cells: Cells, coding: Kind, normal: Bools) -> Colu
             row,
             f"Correct it, or declare {declaration(name, Kind.CATEGORY.value)}.",
         )
-    if breach := _breach(coding, cells):
+    if breach := _breach(coding, values):
         raise UserError(
             f"Column {name!r} is declared {coding.value!r} but has {breach}. "
             f"Declare {declaration(name, Kind.REAL.value)} or drop those rows."
         )
-    kind, usual = _infer_kind(cells, normal)
+    kind, usual = _infer_kind(values)
     can_take = coding is usual or coding in CODINGS[kind]
-    return _with_levels(name, kind if can_take else coding, coding, cells, normal)
+    return _with_levels(name, kind if can_take else coding, coding, values)
 
 
-def _with_levels(name: str, kind: Kind, coding: Kind, cells: Cells, normal: Bools) -> Column:
+def _with_levels(name: str, kind: Kind, coding: Kind, values: ColumnValues) -> Column:
     """Make a column with the levels that its cells have.
 
     Those of a column that hardly varies are the values of normal rows: what labelled anomalies
     alone have stays odd.
     """
     if kind is Kind.BINARY:
-        found = tuple(_distinct(cells).tolist())
+        found = tuple(values.everyone.few or ())
         # A declared binary may show only one of its values, which then is 0 or 1: see _breach.
         return Column(name, kind, coding, found if len(found) == 2 else (0.0, 1.0))
     if coding is not Kind.CATEGORY:
         return Column(name, kind, coding)
-    values = cells[~missing(cells) & (normal if kind is Kind.REAL else True)]
-    # The integers of counts are written out, however many digits they have.
-    counts = Counter(map(str, map(int, values)) if kind is Kind.COUNT else as_text(values))
+    counts = values.texts(usual=kind is Kind.REAL)
+    if kind is Kind.COUNT:  # the integers of counts are written out, however many digits they have
+        counts = Counter({str(int(float(text))): n for text, n in counts.items()})
     return Column(name, kind, coding, tuple(sorted(counts, key=lambda text: (-counts[text], text))))
 
 
-def _infer_kind(cells: Cells, normal: Bools) -> tuple[Kind, Kind]:
+def _infer_kind(values: ColumnValues) -> tuple[Kind, Kind]:
     """Return what the cells are, and how to score them."""
-    is_present = ~missing(cells)
-    if is_text(cells) or not is_present.any():  # a column without a value has no type
+    if is_text(values.cells) or not values.has_values:  # a column without a value has no type
         return Kind.CATEGORY, Kind.CATEGORY
-    values = cells[is_present]
-    n_distinct = count_distinct(values, 2)
-    if n_distinct > 2 and takes_few_values(values):
+    found = values.everyone
+    if found.n_distinct > 2 and takes_few_values(found):
         return Kind.COUNT, Kind.CATEGORY
-    if hardly_varies(cells[is_present & normal]):
+    if hardly_varies(values.usual):
         return Kind.REAL, Kind.CATEGORY
     kind = Kind.REAL
-    if n_distinct == 2:
+    if found.n_distinct == 2:
         kind = Kind.BINARY
-    elif n_distinct > 2 and looks_like_counts(values):
+    elif found.n_distinct > 2 and looks_like_counts(found):
         kind = Kind.COUNT
-    elif n_distinct > 2 and values.min() >= 0 and is_strongly_skewed(values):
+    elif found.n_distinct > 2 and found.low >= 0 and is_strongly_skewed(found):
         kind = Kind.POSITIVE
     return kind, kind
 
 
-def _breach(coding: Kind, cells: Cells) -> str:
-    """Say how cells contradict a coding, empty if they do not."""
+def _breach(coding: Kind, values: ColumnValues) -> str:
+    """Say how values contradict a coding, empty if they do not."""
     if coding is Kind.BINARY:
-        found = _distinct(cells)
-        if len(found) == 2 or set(found.tolist()) <= {0.0, 1.0}:
-            return ""
-        if len(found) == 1:
-            return f"the value {number_text(found[0])} only"
-        _, first = np.unique(cells[~missing(cells)], return_index=True)
-        row = np.flatnonzero(~missing(cells))[np.sort(first)[2]]
-        return f"{len(found)} different values (a third at row {row})"
-    for adjective, is_impossible in impossible_numbers(coding, cells).items():
+        return _breach_of_binary(values)
+    for adjective, is_impossible in impossible_numbers(coding, values.cells).items():
         if n := int(is_impossible.sum()):
             return f"{n} {adjective} value{'s' * (n > 1)} (first at row {is_impossible.argmax()})"
+    if values.counted is not None and coding in (Kind.COUNT, Kind.POSITIVE):
+        if values.everyone.low < 0:
+            return f"negative values, such as {number_text(values.everyone.low)}"
+        if coding is Kind.COUNT and not values.everyone.are_integers:
+            return "fractional values"
     return ""
 
 
-def _distinct(cells: Cells) -> Floats:
-    """Distinct numbers that are not missing, ascending."""
-    return np.unique(cells[~missing(cells)])
-
-
-def are_integers(values: Floats) -> bool:
-    """Whether numbers, none missing, are all integers."""
-    return bool((values == np.floor(values)).all())
+def _breach_of_binary(values: ColumnValues) -> str:
+    """Say how values contradict that they are two, or 0 and 1; empty if they do not."""
+    few = values.everyone.few
+    if few is not None and (len(few) == 2 or set(few) <= {0.0, 1.0}):
+        return ""
+    if few is not None and len(few) == 1:
+        return f"the value {number_text(*few)} only"
+    if values.counted is not None:
+        return "more than two different values"
+    present = np.flatnonzero(~missing(values.cells))
+    found, first = np.unique(values.cells[present], return_index=True)
+    return f"{len(found)} different values (a third at row {present[np.sort(first)[2]]})"

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from fewlier.arrays import Ints
+from fewlier.arrays import Codes, Ints
 from fewlier.errors import CellError, LabelWarning, UserError, warn
 from fewlier.shown import suggest
 from fewlier.table.cells import MISSING, cell_text
@@ -25,6 +25,7 @@ _TAKEN = {
 }
 MAX_KINDS = 1000
 """With more kinds of anomalies, a column is not taken for labels."""
+_MAX_SPELLINGS = 100 * MAX_KINDS  # from which on that is found out before the end
 # From this similarity on, of 0 to 1, a value may be a slip of another.
 _ALIKE = 0.8
 # Values that a message lists, and characters of each.
@@ -89,8 +90,7 @@ class LabelColumn:
         a fit are complete: every named value must occur. Other tables need not be.
         """
         reader = LabelReader(self)
-        reader.add(cells)
-        labels = reader.read(is_complete=is_complete)
+        labels = reader.read(reader.add(cells), is_complete=is_complete)
         for doubt in labels.doubts:
             warn(doubt, LabelWarning)
         return labels
@@ -103,65 +103,91 @@ class LabelReader:
     def __init__(self, column: LabelColumn) -> None:
         self.column = column
         self._places: dict[str | None, int] = {}  # of each spelling; None is a missing label
-        self._rows: list[Ints] = []  # the place of each row's spelling
+        self._n_rows: Counter[int] = Counter()  # with the spelling of each place
 
-    def add(self, cells: Iterable[object]) -> None:
-        """Read further cells; values other than 1 and 0 need some to be named."""
+    def add(self, cells: Iterable[object], index: Ints | None = None) -> Ints:
+        """Read further cells, and return the place of each row's spelling, which `read` takes.
+
+        Values other than 1 and 0 need some to be named. With `index`, the cells are the different
+        ones, and it says which of them each row has.
+        """
         texts = (_known_text(c) if isinstance(c, Hashable) else label_text(c) for c in cells)
-        rows = [self._places.setdefault(text, len(self._places)) for text in texts]
-        self._rows.append(np.array(rows, dtype=np.int64))
+        found = [self._places.setdefault(text, len(self._places)) for text in texts]
+        rows = np.array(found, dtype=np.int64)
+        rows = rows if index is None else rows[index]
+        n_rows = np.bincount(rows, minlength=1)
+        self._n_rows.update(dict(enumerate(n_rows.tolist())))
         unknown = [t for t in self._places if t is not None and t.casefold() not in _TRUTH]
         if unknown and not self.column.meanings:
             raise CellError(
                 f"Label column {self.column.name!r} must hold 1 and 0, or true and false, or "
                 f"nothing where the label is unknown; got {unknown[0]!r}",
-                rows.index(self._places[unknown[0]]),
+                int(np.argmax(rows == self._places[unknown[0]])),
                 "Say which values mean anomaly, anomaly=['VALUE'], or which mean normal, "
                 "normal=['VALUE'].",
             )
+        if len(self._places) > _MAX_SPELLINGS:
+            self._check_kinds(self._kinds())
+        return rows
 
     @property
     def counts(self) -> dict[str, int]:
         """Rows of each value, the most frequent first, as it is spelled most often."""
-        n_rows = np.bincount(np.concatenate(self._rows), minlength=len(self._places)).tolist()
         spellings: dict[str, Counter[str]] = defaultdict(Counter)
-        for text, n in zip(self._places, n_rows, strict=True):
+        for text, place in self._places.items():
             if text is not None:
-                spellings[text.casefold()][text] = n
+                spellings[text.casefold()][text] = self._n_rows[place]
         totals = {count.most_common(1)[0][0]: count.total() for count in spellings.values()}
         return dict(sorted(totals.items(), key=lambda total: -total[1]))
 
-    def read(self, *, is_complete: bool = True) -> Labels:
-        """Return the labels of all rows.
+    @property
+    def codes(self) -> Codes:
+        """What the spelling of each place means, as far as has been read."""
+        meanings, rest = self.column.meanings, self.column.rest
+        if not meanings:
+            codes = {value: int(number) for value, number in _TRUTH.items()}
+            meanings, rest = codes, UNLABELLED
+        values = (text and text.casefold() for text in self._places)
+        return np.array([meanings.get(v, rest) if v else UNLABELLED for v in values], np.int8)
+
+    def _kinds(self) -> list[str]:
+        """Name the values that mean anomaly, the most frequent first."""
+        meanings, rest = self.column.meanings, self.column.rest
+        return [v for v in self.counts if meanings.get(v.casefold(), rest) == ANOMALY]
+
+    def _check_kinds(self, kinds: Sequence[str]) -> None:
+        if len(kinds) > MAX_KINDS:
+            raise UserError(
+                f"label column {self.column.name!r} must name at most {MAX_KINDS:,} kinds of "
+                f"anomalies; got {len(kinds):,}, such as {_quoted(kinds[0])}. Give the column that "
+                "says what is normal, or name the values that mean anomaly."
+            )
+
+    def read(self, rows: Ints, *, is_complete: bool = True) -> Labels:
+        """Return the labels of rows, given by the places of their spellings.
 
         A complete table must have every value that is named; for any other a note is enough.
         """
-        column, counts, rows = self.column, self.counts, np.concatenate(self._rows)
+        column, counts = self.column, self.counts
         values = [text and text.casefold() for text in self._places]
         if not counts:
-            note = f"Label column {column.name!r} is empty: all {len(rows)} rows are unlabelled."
+            n_rows = self._n_rows.total()
+            note = f"Label column {column.name!r} is empty: all {n_rows} rows are unlabelled."
             return Labels(read_labels(None, len(rows)), notes=(note,))
         meanings = column.meanings
         if not meanings:
             numbers = np.array([_TRUTH[value] if value else np.nan for value in values])
-            return Labels(read_labels(numbers[rows], len(rows)))
+            return Labels(read_labels(numbers, len(numbers))[rows])
         others = {value: n for value, n in counts.items() if value.casefold() not in meanings}
         absent = [n for n in (*column.anomaly, *column.normal) if _folded(n) not in values]
         if is_complete and absent:
             raise _absent(column, absent[0], others)
-        meanings |= {value.casefold(): column.rest for value in others}
-        kinds = [value for value in counts if meanings[value.casefold()] == ANOMALY]
-        if len(kinds) > MAX_KINDS:
-            raise UserError(
-                f"label column {column.name!r} must name at most {MAX_KINDS:,} kinds of anomalies; "
-                f"got {len(kinds):,}, such as {_quoted(kinds[0])}. Give the column that says what "
-                "is normal, or name the values that mean anomaly."
-            )
+        kinds = self._kinds()
+        self._check_kinds(kinds)
         place = {kind.casefold(): number for number, kind in enumerate(kinds)}
         kind_of = np.array([place.get(value or "", -1) for value in values], dtype=np.int64)
-        codes = np.array([meanings.get(value or "", UNLABELLED) for value in values], np.int8)
         notes, doubts = _notes(column, others, absent), tuple(_doubts(column, others))
-        return Labels(codes[rows], tuple(kinds), kind_of[rows], notes, doubts)
+        return Labels(self.codes[rows], tuple(kinds), kind_of[rows], notes, doubts)
 
 
 def _notes(

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier.arrays import Bools, Codes, Floats, Ints
-from fewlier.errors import CellError, UserError, warn
+from fewlier.errors import CellError, FewlierWarning, LabelWarning, UserError, warn
 from fewlier.table.cells import is_text
 from fewlier.table.frame import Table
 
@@ -67,6 +67,12 @@ class Labels:
         """Return the labels of some rows, given by a mask."""
         kind_of = None if self.kind_of is None else self.kind_of[rows]
         return replace(self, codes=self.codes[rows], kind_of=kind_of)
+
+    def warn(self, source: str) -> None:
+        """Warn of what the values of a label column were taken for."""
+        for category, messages in ((FewlierWarning, self.notes), (LabelWarning, self.doubts)):
+            for message in messages:
+                warn(f"{source}: {message}", category)
 
     @property
     def has_normals(self) -> bool:

@@ -17,7 +17,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from fewlier.atomic import PathLike
-from fewlier.errors import CellError, ColumnErrors, ParameterError, UserError
+from fewlier.errors import CellError, ColumnErrors, FileError, ParameterError, UserError
+from fewlier.progress import ReadSoFar, Tell, untold
 from fewlier.table.cells import Cells, as_text
 from fewlier.table.columns import Column, Kind
 from fewlier.table.dates import DateForm
@@ -123,36 +124,50 @@ class TableFile:
     ----------
     name : str
         What to call the file in errors.
-    columns : tuple of str
-        Names of its columns.
+    schema : pyarrow.Schema
+        Its columns; those of a CSV file are text.
     chunks : callable
         Yields the rows as they come; some chunks may be empty.
     share_read : callable
         Returns how much of the file has been read, from 0 to 1; None if that is unknown.
+    bytes_read : callable
+        Returns how many bytes of the file have been read.
     delimiter : str or None
         What stands between the cells of a CSV file; None for Parquet.
     """
 
     name: str
-    columns: tuple[str, ...]
+    schema: pa.Schema
     chunks: Callable[[], Iterator[pa.Table]]
     share_read: Callable[[], float | None]
+    bytes_read: Callable[[], int]
     delimiter: str | None = None
 
     @classmethod
     def of(cls, rows: pa.Table, name: str) -> "TableFile":
         """Read rows in memory as if they came from a Parquet file."""
-        return cls(name, tuple(rows.column_names), lambda: iter([rows]), lambda: 1.0)
+        return cls(name, rows.schema, lambda: iter([rows]), lambda: 1.0, lambda: rows.nbytes)
 
-    def batches(self) -> Iterator[Batch]:
-        """Yield the rows in order; a file without any is an error."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of its columns."""
+        return tuple(self.schema.names)
+
+    def batches(self, tell: Tell = untold, *, may_be_empty: bool = False) -> Iterator[Batch]:
+        """Yield the rows in order, and tell after each batch how much was read.
+
+        A file without rows is an error unless it may be empty; then it has one batch, without any.
+        """
         start = 0
         with naming(self.name):
             for rows in self.chunks():
                 if rows.num_rows:
                     yield Batch(self.name, rows, start, self.delimiter)
                 start += rows.num_rows
-            if not start:
+                tell(ReadSoFar(self.share_read(), self.bytes_read(), start))
+            if not start and may_be_empty:
+                yield Batch(self.name, self.schema.empty_table(), 0, self.delimiter)
+            elif not start:
                 raise UserError("a table must have rows; got its header alone. Add rows.")
 
     def features(self, label: str | None) -> list[str]:
@@ -204,15 +219,15 @@ def naming(file: str, start: int = 0) -> Iterator[None]:
     """Put the name of a file before what is wrong with it; rows are counted from its first."""
     try:
         yield
-    except ParameterError:
-        raise  # of the call, not of the file
+    except (ParameterError, FileError):
+        raise  # of the call, or named already
     except UserError as error:
         found = error.after(start) if isinstance(error, CellError | ColumnErrors) else error
-        raise UserError(f"{file}: {found}") from error
+        raise FileError(f"{file}: {found}") from error
     except pa.ArrowInvalid as error:
-        raise UserError(f"{file}: a table must be CSV or Parquet; got damage: {error}.") from error
+        raise FileError(f"{file}: a table must be CSV or Parquet; got damage: {error}.") from error
     except OSError as error:
-        raise UserError(
+        raise FileError(
             f"{file}: a table must be a file that can be read; {error.strerror or error}."
         ) from error
 
@@ -259,7 +274,8 @@ def _open_csv(file: IO[bytes], head: bytes, name: str) -> TableFile:
     def share_read() -> float | None:
         return min(file.tell() / size, 1.0) if size else None
 
-    return TableFile(name, columns, chunks, share_read, delimiter)
+    schema = pa.schema(dict.fromkeys(columns, pa.string()))
+    return TableFile(name, schema, chunks, share_read, lambda: text.n_bytes, delimiter)
 
 
 def _csv_error(error: pa.ArrowInvalid) -> Exception:
@@ -289,7 +305,14 @@ def _open_parquet(file: IO[bytes], name: str) -> TableFile:
             columns = zip(batch.schema.names, batch.columns, strict=True)
             yield pa.table({name: _sound(name, column, start) for name, column in columns})
 
-    return TableFile(name, tuple(parquet.schema_arrow.names), chunks, lambda: n_read / n_rows)
+    def share_read() -> float:
+        return n_read / n_rows if n_rows else 1.0
+
+    size = file.seek(0, os.SEEK_END)
+    empty = pa.table(
+        {f.name: _sound(f.name, pa.array([], f.type), 0) for f in parquet.schema_arrow}
+    )
+    return TableFile(name, empty.schema, chunks, share_read, lambda: int(size * share_read()))
 
 
 def _sound(name: str, column: pa.Array, start: int) -> pa.Array:

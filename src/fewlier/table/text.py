@@ -77,6 +77,11 @@ class Unpacked:
                 "longer line. Check that it is a table."
             )
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the file that were read so far."""
+        return self._packed.n_bytes
+
     def check_growth(self, n_ahead: int = 0) -> None:
         """Refuse a file that has grown too much: what was read, or `n_ahead` bytes of it."""
         n_bytes = max(self.stream.n_bytes, n_ahead)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fewlier.arrays import Floats
-from fewlier.atomic import PathLike, replacing
+from fewlier.atomic import PathLike, replacing, replacing_folder
 from fewlier.errors import UserError
 from fewlier.stopping import whole
 from fewlier.table.reading import Batch, is_standard
@@ -64,6 +64,14 @@ def _is_tsv(path: PathLike) -> bool:
     return Path(path).name.lower().removesuffix(".gz").endswith(".tsv")
 
 
+def output_name(path: Path) -> Path:
+    """Return what the scored rows of a file are called: its own name, or a kind that is written."""
+    for packed in (".bz2", ".zst"):
+        if path.name.lower().endswith(packed):
+            return path.with_name(f"{path.name[: -len(packed)]}.gz")
+    return path
+
+
 def writes_parquet(path: PathLike) -> bool:
     """Whether a path, by its ending, is to become Parquet rather than CSV."""
     name = Path(path).name.lower()
@@ -96,6 +104,46 @@ def check_output(path: PathLike, *inputs: PathLike) -> None:
             with whole(), probe.open("xb"):
                 probe.unlink()
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+        raise _not_writable(path, error) from error
+
+
+@contextmanager
+def create_folder(path: PathLike) -> Iterator[Path]:
+    """Make a folder, whole or not at all, as `check_folder_output` allows; yields where to write.
+
+    The folder is there, in place of another, when the block has ended well.
+    """
+    try:
+        with replacing_folder(path) as aside:
+            yield aside
+    except OSError as error:
+        raise _not_writable(path, error) from error
+
+
+def check_folder_output(path: PathLike, *inputs: PathLike, overwrite: bool = False) -> None:
+    """Refuse, before any work, a folder that cannot be written or would replace what is needed."""
+    if is_standard(path):
+        raise UserError("The output of several tables must be a folder; got standard output.")
+    target = Path(path).resolve()
+    for name in (Path(name).resolve() for name in inputs):
+        if target == name or target in name.parents:
+            raise UserError(
+                f"The output must be another folder than the one of the input {str(name)!r}; got "
+                f"{str(path)!r}. Choose another path."
+            )
+    if target.exists() and not target.is_dir():
+        raise UserError(f"The output of several tables must be a folder; {str(path)!r} is a file.")
+    if target.exists() and any(target.iterdir()) and not overwrite:
+        raise UserError(
+            f"The output folder must be new or empty; {str(path)!r} holds files. Choose another "
+            "path, or replace it with --overwrite."
+        )
+    try:
+        probe = target.with_name(f".{secrets.token_hex(8)}.tmp")
+        with whole():
+            probe.mkdir()
+            probe.rmdir()
+    except OSError as error:
         raise _not_writable(path, error) from error
 
 

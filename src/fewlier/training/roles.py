@@ -11,17 +11,13 @@ from fewlier.arrays import Bools, Codes, Ints
 from fewlier.decision.calibration import NOTHING
 from fewlier.decision.threshold import percent
 from fewlier.shown import list_names
-from fewlier.table import Encoded, Encoder, Kind, Schema, Table
+from fewlier.table import Encoded, Encoder, Kind, Schema, Table, sampling
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, check_enough
 from fewlier.training.folds import Fold, make_folds
 from fewlier.training.stack import Member
 from fewlier.training.unlabelled import Unlabelled
 
 Selection = Literal["average", "best"]
-
-MAX_NORMALS = 100_000
-"""Normals that a fit learns from in an average; of more, a sample. Many more than it compares with,
-trains on in all its epochs, or sets thresholds by."""
 
 # Cross-fitting over two folds lets every labelled anomaly both train and validate.
 N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
@@ -129,11 +125,12 @@ def _choose(normals: Ints, labels: Codes, rng: np.random.Generator) -> Ints:
 
     Those that are labelled come first. Columns have the levels of all rows nevertheless.
     """
-    if len(normals) <= MAX_NORMALS:
+    most = sampling.MAX_NORMALS
+    if len(normals) <= most:
         return normals
     shuffled = rng.permutation(normals)
     is_unlabelled = labels[shuffled] == UNLABELLED
-    chosen: Ints = np.sort(shuffled[np.argsort(is_unlabelled, kind="stable")][:MAX_NORMALS])
+    chosen: Ints = np.sort(shuffled[np.argsort(is_unlabelled, kind="stable")][:most])
     return chosen
 
 
@@ -153,6 +150,8 @@ def _known_levels(schema: Schema, table: Table, ids: Ints, seen: Ints) -> tuple[
         level = np.where(has_level, code, 0).astype(np.int64)
         pairs = np.unique(np.stack([level, group], 1)[seen[has_level[seen]]], axis=0)
         n_rows = np.bincount(pairs[:, 0], minlength=len(column.levels))
+        if of_all := table.level_counts.get(column.name):
+            n_rows = np.maximum(n_rows, [of_all.get(str(level), 0) for level in column.levels])
         novel[seen, d] = (has_level & (n_rows[level] == 1))[seen]
         if n_rows.any():
             levels = tuple(x for x, n in zip(column.levels, n_rows.tolist(), strict=True) if n)

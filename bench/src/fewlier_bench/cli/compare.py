@@ -1,6 +1,7 @@
 """`fewlier-bench compare`: fewlier and other methods, given the same few labels."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,9 +11,12 @@ from fewlier.cli.inputs import read_names
 from fewlier.cli.options import AsJson
 from fewlier.cli.screen import progress, say, text_console
 from fewlier_bench.cli.options import (
+    Address,
+    Engine,
     Retry,
     Tables,
     Workers,
+    find_engine,
     refuse_options_of_a_run,
     report_failures,
 )
@@ -76,6 +80,8 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
     ] = RESULTS,
     retry: Retry = False,
     workers: Workers = None,
+    engine: Engine = None,
+    address: Address = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         typer.Option(metavar="NAME", help="Where fewlier trains: auto, cpu or cuda."),
@@ -113,7 +119,10 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
     jobs = make_jobs(scope, find_tables(data, read_names(tables or [])))
     store = Store(results / collection_name(data))
     with progress("comparing", "rows in --results are kept; run it again to go on.") as show:
-        execute(jobs, store, workers=workers or n_cores(), retry=retry, on_progress=show)
+        compute = partial(
+            execute, workers=workers or n_cores(), engine=find_engine(engine, address)
+        )
+        compute(jobs, store, retry=retry, on_progress=show)
     rows = rows_of(experiment, jobs, store)
     if as_json:
         typer.echo(json.dumps([vars(row) for row in rows]))

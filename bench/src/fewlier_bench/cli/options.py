@@ -1,7 +1,7 @@
 """Options and messages that several commands share."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -9,6 +9,7 @@ from fewlier.cli.screen import say
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
+    from fewlier_bench.runs.execution import Engine as Run
     from fewlier_bench.runs.results import Result
 
 Tables: TypeAlias = Annotated[
@@ -21,6 +22,26 @@ Retry: TypeAlias = Annotated[
 Workers: TypeAlias = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Number of processes. Default: one per core.")
 ]
+
+Engine: TypeAlias = Annotated[
+    Literal["ray"] | None,
+    typer.Option(metavar="NAME", help="Spread the jobs over a cluster: ray."),
+]
+Address: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Of the cluster, or auto. Default: start one here."),
+]
+
+
+def find_engine(engine: str | None, address: str | None) -> "Run | None":
+    """Return what computes jobs elsewhere; None where they are computed here."""
+    if engine is None:
+        if address is not None:
+            raise UserError("--address must come with --engine ray.")
+        return None
+    from fewlier_bench.runs.on_ray import on_ray
+
+    return lambda jobs: on_ray(jobs, address)
 
 
 def refuse_options_of_a_run(context: typer.Context) -> None:

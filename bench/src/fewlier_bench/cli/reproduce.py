@@ -1,8 +1,9 @@
 """`fewlier-bench reproduce`: the paper's experiments."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,9 +16,12 @@ from fewlier.cli.screen import progress, say, text_console
 from fewlier.errors import UserError
 from fewlier.stopping import removed_if_stopped, whole
 from fewlier_bench.cli.options import (
+    Address,
+    Engine,
     Retry,
     Tables,
     Workers,
+    find_engine,
     refuse_options_of_a_run,
     report_failures,
 )
@@ -82,6 +86,8 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     ] = None,
     retry: Retry = False,
     workers: Workers = None,
+    engine: Engine = None,
+    address: Address = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         typer.Option(metavar="NAME", help="Where detectors train: auto, cpu or cuda."),
@@ -101,9 +107,12 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         _write_page(page, results or RESULTS)
         return
     experiment = _experiment(quick, three_validation_anomalies, deduplicated, times)
-    if times and (device == "cuda" or (workers or 1) > 1):
-        raise UserError("--times runs in one process on the CPU; leave out --device and --workers.")
+    if times and (device == "cuda" or (workers or 1) > 1 or engine):
+        raise UserError(
+            "--times runs in one process on the CPU; leave out --device, --workers and --engine."
+        )
     from fewlier_bench.reproduction.paper_jobs import QUICK_TABLES, find_sources, make_scope
+    from fewlier_bench.runs.execution import execute
     from fewlier_bench.runs.jobs import n_cores
     from fewlier_bench.runs.results import Store
 
@@ -122,7 +131,10 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
                 results = Path(stack.enter_context(TemporaryDirectory()))
                 stack.enter_context(removed_if_stopped(results))
         store = Store(results or RESULTS)
-        rows = _run(scope, sources, store, 1 if times else workers or n_cores(), retry)
+        n_workers = 1 if times else workers or n_cores()
+        where = find_engine(engine, address)
+        compute = partial(execute, workers=n_workers, engine=where, retry=retry)
+        rows = _run(scope, sources, store, compute)
     if as_json:
         typer.echo(json.dumps([vars(row) for row in rows]))
     else:
@@ -170,15 +182,15 @@ def _experiment(
 
 
 def _run(
-    scope: "PaperScope", sources: Sequence["Source"], store: "Store", workers: int, retry: bool
+    scope: "PaperScope", sources: Sequence["Source"], store: "Store", compute: Callable[..., None]
 ) -> list["Result"]:
     """Compute what is missing, and return the rows of all cells that were asked for."""
     from fewlier_bench.reproduction.paper_jobs import make_jobs
-    from fewlier_bench.runs.execution import execute, rows_of
+    from fewlier_bench.runs.execution import rows_of
 
     jobs = make_jobs(scope, sources, store)
     with progress("reproducing", "rows in --results are kept; run it again to go on.") as show:
-        execute(jobs, store, workers=workers, retry=retry, on_progress=show)
+        compute(jobs, store, on_progress=show)
     return rows_of(scope.experiment, jobs, store)
 
 

@@ -1,6 +1,6 @@
 """The paper's 16 tables, ADGym's 28, and which rows train and test. Nothing here needs torch.
 
-Read in this order: arff, catalogue, splits, few_labels, download, store, adgym.
+Read in this order: arff, catalogue, splits, few_labels, discovery, download, store, adgym.
 """
 
 from fewlier_bench.data.catalogue import Entry, Variant, list_datasets

@@ -1,4 +1,4 @@
 """Methods to compare with: the paper's, and others in use today.
 
-Read in this order: baselines, deep_peers, peers.
+Read in this order: askers, baselines, deep_peers, peers.
 """

@@ -27,6 +27,7 @@ from fewlier_bench.runs.jobs import Job, Measurement, describe_machine, n_cores
 from fewlier_bench.runs.results import Cell, Result, Store, cell_of, latest
 
 Measured: TypeAlias = list[tuple[Cell, Measurement]]
+Engine: TypeAlias = Callable[[Sequence[Job]], Generator[tuple[Job, Measured]]]
 
 KILLED = "the process that computed it was killed, as one is that takes too much memory"
 
@@ -43,6 +44,7 @@ def execute(
     *,
     workers: int,
     retry: bool = False,
+    engine: Engine | None = None,
     on_progress: Callable[[float], None] = no_news,
 ) -> None:
     """Compute the cells that the store has no row for, and append a row for each.
@@ -60,6 +62,8 @@ def execute(
         Processes that compute; with 1 it is this process.
     retry : bool
         Whether to compute cells again whose last row is a failure.
+    engine : callable, or None
+        Computes jobs elsewhere, and yields each as it ends; `workers` then do not count.
     on_progress : callable
         Told after every job which share of the cells has a row.
     """
@@ -68,7 +72,10 @@ def execute(
     todo = sorted((job for job in todo if job.seeds), key=lambda job: -job.cost)
     total = sum(len(job.seeds) for job in jobs)
     left = sum(len(job.seeds) for job in todo)
-    computed = _in_this_process(todo) if workers == 1 else _in_processes(todo, workers)
+    if engine is not None:
+        computed = engine(todo)
+    else:
+        computed = _in_this_process(todo) if workers == 1 else _in_processes(todo, workers)
     with closing(computed):
         for job, measured in computed:
             _append(store, job, measured)
@@ -139,7 +146,7 @@ def _row(cell: Cell, seed: int, job: Job, measurement: Measurement) -> Result:
 
 def _in_this_process(jobs: Sequence[Job]) -> Generator[tuple[Job, Measured]]:
     for job in jobs:
-        yield job, _attempt(job)
+        yield job, attempt(job)
 
 
 def _in_processes(jobs: Sequence[Job], workers: int) -> Generator[tuple[Job, Measured]]:
@@ -161,7 +168,7 @@ def _in_processes(jobs: Sequence[Job], workers: int) -> Generator[tuple[Job, Mea
                 try:
                     measured = worker.connection.recv()
                 except (EOFError, OSError):
-                    measured, worker = _failed(job, KILLED), _start(n_threads)
+                    measured, worker = failed(job, KILLED), _start(n_threads)
                 idle.append(worker)
                 yield job, measured
     finally:
@@ -203,7 +210,7 @@ def _work(connection: Connection, n_threads: int) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):  # the parent has ended
         while True:
-            connection.send(_attempt(connection.recv()))
+            connection.send(attempt(connection.recv()))
 
 
 def _end_with_parent() -> None:
@@ -213,16 +220,18 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _attempt(job: Job) -> Measured:
+def attempt(job: Job) -> Measured:
+    """Compute a job, whatever may go wrong."""
     try:
         return job.compute(job.cells)
     except Exception as error:  # noqa: BLE001 - a failure of any kind becomes rows with its reason
         _log.exception("%s failed", " ".join(map(str, job.cells[0])))
         # Its first line says what happened; torch's errors have more lines, of advice.
         reason = "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
-        return _failed(job, reason)
+        return failed(job, reason)
 
 
-def _failed(job: Job, reason: str) -> Measured:
+def failed(job: Job, reason: str) -> Measured:
+    """Return a failure of every cell of a job."""
     failed = Measurement(reason=reason, machine=describe_machine())
     return [(cell, failed) for cell in job.cells]

@@ -1,0 +1,217 @@
+"""`fewlier label`: find and label anomalies, one question at a time."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fewlier.cli import options
+from fewlier.cli.asking import ask_in_terminal, progress_in_words
+from fewlier.cli.inputs import check_file_output, read_columns, read_label
+from fewlier.cli.options import option
+from fewlier.cli.screen import echo, echo_json, say
+from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    from fewlier.labelling.session import Session
+    from fewlier.table.label_column import LabelColumn
+
+WAYS, FILES = "How to ask", "Other uses"
+
+
+def label(  # noqa: PLR0913 - options of a command are its arguments
+    table: Annotated[
+        Path | None,
+        typer.Argument(help="CSV or Parquet, also gzipped.", metavar="TABLE", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        option(
+            "File of answers, to begin or to go on from: one JSON record a line.",
+            "FILE",
+            "--output",
+            "-o",
+        ),
+    ] = None,
+    label: options.LabelOrNone = None,
+    anomaly: options.Anomaly = None,
+    normal: options.Normal = None,
+    model: Annotated[
+        Path | None, option("Model to go on from: its score decides.", "MODEL", "--model", "-m")
+    ] = None,
+    column: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAME=KIND")] = None,
+    ignore: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAMES")] = None,
+    ask: Annotated[
+        Literal["oddest", "surest", "spread", "doubtful"],
+        option(
+            "Which row comes next: oddest, surest, spread (unlike those found) or doubtful.",
+            "WAY",
+            panel=WAYS,
+        ),
+    ] = "oddest",
+    terminal: Annotated[
+        bool, option("Ask in this terminal, without a browser.", "", "--terminal", panel=WAYS)
+    ] = False,
+    port: Annotated[int, option("Port of the page; by default any.", "N", panel=WAYS, min=0)] = 0,
+    browser: Annotated[bool, option("Open the page in the browser.", panel=WAYS)] = True,
+    model_out: Annotated[
+        Path | None,
+        option("Where to save a model that knows the answers.", "FILE", panel=FILES),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        option("Write the table with the labels here, and ask nothing.", "FILE", panel=FILES),
+    ] = None,
+    merge: Annotated[
+        list[Path] | None,
+        option(
+            "Merge files of answers into the output, and ask nothing. Repeatable.",
+            "FILE",
+            panel=FILES,
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+    random_state: options.RandomState = 0,
+) -> None:
+    """Find and label anomalies: asks about the row most worth it, and learns from every answer.
+
+    Keys: a anomaly, n normal, space skip, backspace undo. Answers are kept at once.
+    """
+    if output is None:
+        raise UserError("Answers must be kept in a file; got none. Give -o, such as labels.jsonl.")
+    if merge:
+        _merge(merge, output, table, as_json)
+        return
+    if table is None:
+        raise UserError("A table must be given to ask about its rows; got none. Name a file.")
+    check_file_output(output, "A file of answers", table)
+    column_of = read_label(label, anomaly, normal)
+    if export is not None:
+        _export(table, column_of, output, export)
+        return
+    if model_out is not None:
+        check_file_output(model_out, "A model", table, output)
+    columns = read_columns(column or [], ignore or [])
+    with _open(table, column_of, output, (model, columns), ask, random_state) as session:
+        if terminal:
+            ask_in_terminal(session, str(output))
+        else:
+            _serve(session, table, (port, browser), model_out)
+        if model_out is not None:
+            say("fitting a detector with all answers ...")
+            session.detector.save(model_out)
+        _conclude(session, table, output, as_json)
+
+
+@contextmanager
+def _open(
+    table: Path,
+    label: "LabelColumn | None",
+    output: Path,
+    detector: tuple[Path | None, dict[str, str] | None],
+    ask: Literal["oddest", "surest", "spread", "doubtful"],
+    random_state: int,
+) -> Iterator["Session"]:
+    """Open a session about the rows of a file."""
+    from fewlier.table.reading import is_standard, naming, open_table
+
+    if is_standard(table):
+        raise UserError("The table must be a file; got standard input. Name a file.")
+    with open_table(table) as file:
+        from fewlier.detector import AnomalyDetector  # after a wrong path has been reported
+        from fewlier.files import read_rows
+        from fewlier.labelling.session import Session
+
+        rows, labels = read_rows(file, label, is_complete=True)
+    model, columns = detector
+    loaded = None if model is None else AnomalyDetector.load(model)
+    if loaded is not None:
+        known = loaded.model_.encoder.schema.given
+        rows = rows.select([name for name in rows.column_names if name in known])
+    with (
+        naming(str(table)),
+        Session(
+            rows,
+            labels,
+            path=output,
+            ask=ask,
+            columns=columns,
+            detector=loaded,
+            random_state=random_state,
+        ) as session,
+    ):
+        if session.history:
+            say(f"going on from {len(session.history)} answers in {output}.")
+        yield session
+
+
+def _serve(session: "Session", table: Path, page: tuple[int, bool], model_out: Path | None) -> None:
+    """Serve the page until the program is stopped."""
+    from fewlier.labelling.desk import Desk
+    from fewlier.labelling.page import serving
+    from fewlier.stopping import farewell
+
+    def if_stopped() -> str:
+        return f"stopped; {len(session.history)} answers are kept."
+
+    port, browser = page
+    desk = Desk(session, name=table.name, model_path=model_out)
+    with serving(desk, port) as address, farewell(if_stopped):
+        say(f"label the rows at {address}")
+        say("Ctrl-C ends; answers are kept.")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
+        import threading
+
+        threading.Event().wait()
+
+
+def _export(table: Path, label: "LabelColumn | None", answers: Path, target: Path) -> None:
+    """Write a table with the labels of a file of answers."""
+    from fewlier.files import read_rows
+    from fewlier.labelling.labelled import Labelled
+    from fewlier.labelling.told import read_told
+    from fewlier.table.reading import open_table
+    from fewlier.table.writing import check_output, create_table
+
+    check_output(target, table, answers)
+    with open_table(table) as file:
+        rows, before = read_rows(file, label, is_complete=True)
+    labelled = Labelled.of(rows, read_told(answers, rows, before))
+    with create_table(target) as write:
+        write(labelled.rows)
+    say(f"next: {labelled.advice(str(target))}")
+
+
+def _merge(paths: list[Path], output: Path, table: Path | None, as_json: bool) -> None:
+    """Merge files of answers, and list the rows in conflict."""
+    from fewlier.labelling.merge import merge
+
+    if table is not None:
+        raise UserError(f"Files of answers are merged without a table; got {table}. Leave it out.")
+    check_file_output(output, "A file of answers", *paths)
+    merged = merge(paths)
+    merged.write(output)
+    if as_json:
+        conflicts = [conflict.to_json() for conflict in merged.conflicts]
+        echo_json({"answers": len(merged.answers), "conflicts": conflicts, "path": str(output)})
+        return
+    echo(f"{len(merged.answers)} answers in {output}, {len(merged.conflicts)} conflicts")
+    for conflict in merged.conflicts:
+        echo(f"  {conflict}")
+
+
+def _conclude(session: "Session", table: Path, output: Path, as_json: bool) -> None:
+    """Print what came of the session, and what to do next."""
+    if as_json:
+        echo_json({"answers": str(output), **session.progress.to_json()})
+        return
+    echo(f"{progress_in_words(session.progress)}\nanswers in {output}")
+    model = f"{table.name.split('.')[0]}.fewlier"
+    words = ["fewlier", "fit", str(table), "--labels", str(output), "-o", model]
+    echo(f"next: {shlex.join(words)}")

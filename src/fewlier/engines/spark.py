@@ -1,0 +1,83 @@
+"""Spark: the partitions of a DataFrame scored in Arrow batches, and a function for SQL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import torch
+
+from fewlier.atomic import PathLike
+from fewlier.batches import ADDED, BatchScorer, check_free
+from fewlier.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MISSING = "fewlier.engines.spark needs Spark, which is not installed. Run: pip install "
+MISSING += "'fewlier[spark]'; it needs Java 17 too."
+
+
+def score(df: "DataFrame", model: PathLike, *, with_reason: bool = True) -> "DataFrame":
+    """Return a DataFrame of Spark with the columns that scoring adds.
+
+    Each task loads the model once and computes in one thread; rows stay in their partitions, in
+    their order.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        Rows with the columns of the model; others pass through.
+    model : path
+        A model file that every executor can read.
+    with_reason : bool
+        Whether to say of each anomaly why it is one.
+    """
+    types = _spark_types()
+    check_free(df.columns)
+    schema = types.StructType([*df.schema.fields, *_added(with_reason).fields])
+    scorer = BatchScorer(Path(model).absolute(), with_reason=with_reason)
+
+    def score_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        torch.set_num_threads(1)
+        return map(scorer, batches)
+
+    return df.mapInArrow(score_partition, schema)
+
+
+def to_udf(model: PathLike, *, with_reason: bool = True) -> Any:  # noqa: ANN401 - Spark's wrapper
+    """Return a function for SQL: of a struct of a row's columns, a struct of what scoring adds.
+
+    ::
+
+        spark.udf.register("anomaly", to_udf("fraud.fewlier"))
+        spark.sql("SELECT *, anomaly(struct(amount, visits, city)).p_value FROM payments")
+    """
+    _spark_types()
+    from pyspark.sql.functions import arrow_udf
+
+    scorer = BatchScorer(Path(model).absolute(), with_reason=with_reason)
+
+    def anomaly(rows: pa.Array) -> pa.Array:
+        torch.set_num_threads(1)
+        batch = pa.RecordBatch.from_struct_array(rows)
+        scored = scorer(batch)
+        names = scored.schema.names[batch.num_columns :]
+        return pa.StructArray.from_arrays([scored[name] for name in names], names)
+
+    return arrow_udf(anomaly, _added(with_reason))
+
+
+def _added(with_reason: bool) -> Any:  # noqa: ANN401 - Spark ships no types that fit
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    names = list(ADDED) if with_reason else list(ADDED)[:-1]
+    return from_arrow_schema(pa.schema({name: ADDED[name] for name in names}))
+
+
+def _spark_types() -> Any:  # noqa: ANN401 - a module
+    try:
+        from pyspark.sql import types
+    except ImportError as error:
+        raise UserError(MISSING) from error
+    return types

@@ -1,0 +1,140 @@
+"""`Subject`: the table that questions are about, as the user knows it and as scores read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from fewlier.arrays import Floats, Ints
+from fewlier.detector import AnomalyDetector
+from fewlier.errors import UserError, raise_all
+from fewlier.labelling.answers import Cell
+from fewlier.labelling.usual import Expected, usual_values
+from fewlier.reasons.reason import Reason
+from fewlier.score.model import FittedModel
+from fewlier.settings import ignored_columns, read_schema
+from fewlier.table import Encoded, Encoder, Schema, Table
+from fewlier.table.frame import has_names
+from fewlier.table.labels import ANOMALY, Labels
+from fewlier.table.matching import match_noting_unread, match_rows, warn_of_left_out
+
+_N_MEASURED = 20_000  # rows that scales of columns are taken from
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A table to label.
+
+    Parameters
+    ----------
+    table : Table
+        All columns, as the user knows them.
+    matched : Table
+        The columns that scores read, in the form of the schema.
+    encoder : Encoder
+        How rows become arrays.
+    labels : Labels
+        What was known of the rows before the first question.
+    model : FittedModel or None
+        A model to go on from.
+    is_named : bool
+        Whether the columns have names that the user gave.
+    """
+
+    table: Table
+    matched: Table
+    encoder: Encoder
+    labels: Labels
+    model: FittedModel | None = None
+    is_named: bool = True
+
+    @classmethod
+    def of(cls, X: object, y: object, detector: AnomalyDetector, seed: int) -> "Subject":
+        """Read rows and labels, as a fit of the detector would, or as the fitted one scores."""
+        parameters = detector.get_params(deep=False)
+        problems: dict[str, UserError] = {}
+        table = Table.of(X, problems=problems)
+        labels = Labels.of(y, table.n_rows)
+        if hasattr(detector, "model_"):
+            model: FittedModel = detector.model_
+            named = hasattr(detector, "feature_names_in_")
+            matched = match_rows(X, model.encoder.schema, was_named=named)
+            return cls(table, matched, model.encoder, labels, model, has_names(X))
+        for name in ignored_columns(parameters["columns"]):
+            problems.pop(name, None)
+        is_normal = labels.codes != ANOMALY
+        schema = read_schema(parameters, table, is_normal, problems)
+        raise_all(list(problems.values()))
+        warn_of_left_out(schema)
+        matched = match_noting_unread(table, schema)
+        rows = np.random.default_rng(seed).permutation(np.flatnonzero(is_normal))[:_N_MEASURED]
+        encoder = Encoder.fit(schema, matched.take(rows))
+        return cls(table, matched, encoder, labels, is_named=has_names(X))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.table.n_rows
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that scores read."""
+        return self.encoder.schema
+
+    def take(self, rows: Ints) -> object:
+        """Return some rows as a detector takes them."""
+        return as_given(self.table.take(rows), is_named=self.is_named)
+
+    def encode(self, rows: Ints) -> Encoded:
+        """Encode some rows."""
+        return self.encoder.encode(self.matched.take(rows))
+
+    def cells(self, row: int) -> dict[str, Cell]:
+        """Return a row as the user knows it."""
+        return cells_of(self.table, row)
+
+    def reasons(
+        self, row: int, contributions: Floats, expected: Mapping[str, Expected]
+    ) -> tuple[Reason, ...]:
+        """Return the columns of a row with what they add to its score, the largest first.
+
+        `expected` has what a model expected of it, by column; else what is usual stands there.
+        """
+        found = []
+        for d in np.argsort(-contributions, kind="stable").tolist():
+            name = self.schema.names[d]
+            cells = self.matched.written.get(name, self.matched.cells[name])
+            own = Reason(name, _cell(cells[row]), float(contributions[d]))
+            found.append(own._replace(**expected.get(name, self._usual[name])))
+        return tuple(found)
+
+    @cached_property
+    def _usual(self) -> dict[str, Expected]:
+        rows = np.random.default_rng(0).permutation(self.n_rows)[:_N_MEASURED]
+        return usual_values(self.schema, self.matched.take(rows))
+
+
+def cells_of(table: Table, row: int) -> dict[str, Cell]:
+    """Return all columns of a row."""
+    return {name: _cell(cells[row]) for name, cells in table.cells.items()}
+
+
+def as_given(table: Table, *, is_named: bool) -> object:
+    """Return a table as a detector takes it: a pyarrow table, or an array where it has no names."""
+    if not is_named:
+        return np.column_stack(list(table.cells.values()))
+    import pyarrow as pa
+
+    columns = {name: pa.array(cells, from_pandas=True) for name, cells in table.cells.items()}
+    for name in table.categorical:
+        columns[name] = columns[name].dictionary_encode()
+    return pa.table(columns)
+
+
+def _cell(cell: Any) -> Cell:  # noqa: ANN401 - of a column of any type
+    if cell is None or isinstance(cell, str):
+        return cell
+    return None if np.isnan(cell) else float(cell)

@@ -1,0 +1,41 @@
+"""Labelling in a notebook: the page of `fewlier label` as a widget, in the cell's output."""
+
+from typing import TYPE_CHECKING, Any
+
+from fewlier.atomic import PathLike
+from fewlier.errors import UserError
+from fewlier.labelling.desk import Desk
+from fewlier.labelling.page import read_static
+from fewlier.labelling.session import Session
+
+if TYPE_CHECKING:
+    from anywidget import AnyWidget
+
+
+def label(session: Session, *, model_path: PathLike | None = None) -> "AnyWidget":
+    """Show a session, row by row, to be answered by keys; the answers go to the session.
+
+    Parameters
+    ----------
+    session : Session
+        What asks and learns. Its file of answers, if it has one, is written after every answer.
+    model_path : path, optional
+        Where the button "Save model" writes a detector.
+    """
+    try:
+        import anywidget
+    except ImportError as error:
+        raise UserError(
+            f"Labelling in a notebook needs anywidget; {error.name} is not installed. "
+            "Run: pip install 'fewlier[notebook]'"
+        ) from error
+    desk = Desk(session, model_path=model_path)
+
+    def receive(widget: "AnyWidget", message: Any, _: Any) -> None:  # noqa: ANN401 - any JSON
+        reply = desk.reply(message["action"], message["body"])
+        widget.send({"id": message["id"], "reply": reply})
+
+    static = {"_esm": read_static("labelling.js"), "_css": read_static("labelling.css")}
+    widget: AnyWidget = type("LabelWidget", (anywidget.AnyWidget,), static)()
+    widget.on_msg(receive)
+    return widget

@@ -1,0 +1,172 @@
+"""Ray: what two nodes score is, bit for bit, what one process scores."""
+
+import os
+import signal
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+import ray
+import ray.data
+from factories import FEATURES, payments
+from slowness import SlowScorer
+
+from fewlier import AnomalyDetector, UserError
+from fewlier.batches import ADDED
+from fewlier.engines.ray import RayWorkers, score
+from fewlier.files import ScoreReport
+from fewlier.folders import score_folder
+from fewlier.table.folder import TableFolder
+
+ROWS = payments(1200, seed=5)
+TABLE = pa.Table.from_pandas(ROWS, preserve_index=False)
+
+
+@pytest.fixture(scope="session")
+def detector(model):
+    return AnomalyDetector.load(model)
+
+
+def blocks(table, size):
+    return [table.slice(start, size) for start in range(0, table.num_rows, size)]
+
+
+def whole(dataset):
+    """Return a dataset as a table; Ray hands blocks without rows past every function."""
+    tables = ray.get(dataset.to_arrow_refs())
+    return pa.concat_tables([table for table in tables if table.num_rows])
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_dataset_keeps_its_order_and_gets_the_scores_of_one_process(model, detector):
+    dataset = ray.data.from_arrow([*blocks(TABLE, 100), TABLE.slice(0, 0)])
+    found = whole(score(dataset, model, workers=3))
+    assert found["id"].to_pylist() == ROWS["id"].tolist()
+    assert found.column_names == [*TABLE.column_names, *ADDED]
+    rows = ROWS[FEATURES]
+    assert found["anomaly_score"].to_pylist() == detector.anomaly_score(rows).tolist()
+    assert found["p_value"].to_pylist() == detector.p_value(rows).tolist()
+    assert found["is_anomaly"].to_pylist() == detector.predict(rows).astype(bool).tolist()
+    assert {name: found.schema.field(name).type for name in ADDED} == ADDED
+
+
+@pytest.mark.usefixtures("cluster")
+def test_integers_with_gaps_stay_integers_and_a_column_may_be_empty(model, detector):
+    visits = pa.array([1, None, 3, 4] * 5, pa.int32())
+    table = pa.table({"amount": [50.0] * 20, "visits": visits, "city": pa.nulls(20)})
+    found = whole(score(ray.data.from_arrow(table), model))
+    assert found["visits"].combine_chunks().equals(visits)
+    expected = detector.anomaly_score(table.to_pandas().astype({"city": object}))
+    assert found["anomaly_score"].to_pylist() == expected.tolist()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_block_that_does_not_fit_says_what_is_wrong(model):
+    dataset = ray.data.from_arrow(TABLE.drop_columns("city"))
+    with pytest.raises(Exception, match="without 'city'"):
+        score(dataset, model, workers=1).materialize()
+
+
+@pytest.fixture
+def big(tmp_path):
+    """Return a folder of twelve files, alternately of Parquet and CSV."""
+    folder = tmp_path / "big"
+    folder.mkdir()
+    for number, rows in enumerate(blocks(TABLE, 100)):
+        frame, name = rows.to_pandas(), folder / f"{number:02}"
+        if number % 2:
+            frame.to_csv(f"{name}.csv", index=False)
+        else:
+            frame.to_parquet(f"{name}.parquet", index=False)
+    return TableFolder.find(folder)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("fdr", [None, 0.3])
+def test_a_folder_becomes_the_files_that_one_process_writes(fdr, big, model, detector, tmp_path):
+    here = score_folder(detector, big, tmp_path / "here", fdr=fdr)
+    shares = []
+    there = score_folder(
+        detector,
+        big,
+        tmp_path / "there",
+        fdr=fdr,
+        workers=RayWorkers(model, workers=3),
+        progress=shares.append,
+    )
+    assert isinstance(there, ScoreReport)
+    assert there == here
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    assert shares[-1] == 1
+    assert len(shares) == 12 * (1 + (fdr is not None))
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_bad_file_among_many_is_named_and_leaves_nothing(big, model, detector, tmp_path):
+    bad = big.root / "05.csv"
+    frame = blocks(TABLE, 100)[5].to_pandas().assign(amount="much")
+    frame.to_csv(bad, index=False)
+    with pytest.raises(UserError, match=r"05\.csv: Column 'amount' must hold numbers.*row 0\)"):
+        score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
+    deadline = time.monotonic() + 20  # an actor may still be at the file it has
+    while [*tmp_path.glob(".*")] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
+    assert big.root.exists()
+
+
+@pytest.fixture
+def slow(monkeypatch, big, tmp_path):
+    """Let every file take a moment, and say in a folder which process is at it."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    (big.root / ".marks").write_text(str(marks))
+    monkeypatch.setattr("fewlier.engines.ray._FileScorer", SlowScorer)
+    return marks
+
+
+def disturb(marks, do):
+    """Do something once the first file is being scored."""
+
+    def wait():
+        while not (found := [*marks.iterdir()]):
+            time.sleep(0.05)
+        do(int(found[0].name))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_worker_that_is_killed_loses_nothing(big, model, detector, slow, tmp_path):
+    here = score_folder(detector, big, tmp_path / "here")
+    thread = disturb(slow, lambda pid: os.kill(pid, signal.SIGKILL))
+    there = score_folder(detector, big, tmp_path / "there", workers=RayWorkers(model, workers=2))
+    thread.join()
+    assert there == here
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_a_node_that_is_lost_half_way_loses_nothing(cluster, big, model, detector, slow, tmp_path):
+    here = score_folder(detector, big, tmp_path / "here")
+    node = cluster.add_node(num_cpus=2)
+    cluster.wait_for_nodes()
+    thread = disturb(slow, lambda _: cluster.remove_node(node, allow_graceful=False))
+    there = score_folder(detector, big, tmp_path / "there", workers=RayWorkers(model, workers=5))
+    thread.join()
+    assert there == here
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    assert ds.dataset([str(p) for p in (tmp_path / "there").glob("*.parquet")]).count_rows() == 600
+
+
+def test_an_address_without_a_cluster_is_refused(monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(UserError, match="must be that of a Ray cluster that is running"):
+        RayWorkers("m.fewlier", "ray-head:1")

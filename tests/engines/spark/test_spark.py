@@ -1,0 +1,79 @@
+"""Spark: what a session scores is, bit for bit, what one process scores."""
+
+import pyarrow as pa
+import pytest
+from factories import FEATURES, payments
+from pyspark.sql import Row
+
+from fewlier import AnomalyDetector, UserError
+from fewlier.batches import ADDED, BatchScorer
+from fewlier.engines.spark import score, to_udf
+
+ROWS = payments(500, seed=5)
+
+
+@pytest.fixture(scope="session")
+def detector(model):
+    return AnomalyDetector.load(model)
+
+
+@pytest.fixture(scope="session")
+def payments_of(spark, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    ROWS.to_parquet(path, index=False)
+    return spark.read.parquet(str(path))
+
+
+def test_every_row_gets_the_score_of_one_process(payments_of, model, detector):
+    found = score(payments_of.repartition(5), model).orderBy("id").toArrow()
+    assert found.column_names == [*ROWS.columns, *ADDED]
+    assert found["id"].to_pylist() == ROWS["id"].tolist()
+    rows = ROWS[FEATURES]
+    assert found["anomaly_score"].to_pylist() == detector.anomaly_score(rows).tolist()
+    assert found["p_value"].to_pylist() == detector.p_value(rows).tolist()
+    assert found["is_anomaly"].to_pylist() == detector.predict(rows).astype(bool).tolist()
+    here = BatchScorer(model)(pa.RecordBatch.from_pandas(ROWS, preserve_index=False))
+    assert found["reason"].to_pylist() == here["reason"].to_pylist()
+
+
+def test_partitions_without_rows_and_rows_without_reasons(payments_of, model):
+    few = payments_of.limit(3).repartition(6)
+    found = score(few, model, with_reason=False)
+    assert found.columns == [*ROWS.columns, *list(ADDED)[:-1]]
+    assert found.count() == 3
+    assert score(payments_of.limit(0), model).toArrow().num_rows == 0
+
+
+def test_integers_with_gaps_stay_integers(spark, model, detector):
+    rows = [Row(amount=50.0, visits=v, city=c) for v, c in [(3, "Bern"), (None, None), (9, "Rome")]]
+    frame = spark.createDataFrame(rows, "amount double, visits int, city string").repartition(2)
+    found = score(frame, model)
+    assert found.schema["visits"].dataType.typeName() == "integer"
+    got = {row.visits: row.anomaly_score for row in found.collect()}
+    table = pa.table(
+        {
+            "amount": [50.0] * 3,
+            "visits": pa.array([3, None, 9], pa.int32()),
+            "city": ["Bern", None, "Rome"],
+        }
+    )
+    expected = detector.anomaly_score(table).tolist()
+    assert got == dict(zip([3, None, 9], expected, strict=True))
+
+
+def test_sql_has_a_function(spark, payments_of, model, detector):
+    spark.udf.register("anomaly", to_udf(model))
+    payments_of.createOrReplaceTempView("payments")
+    found = spark.sql(
+        "SELECT id, a.* FROM (SELECT id, anomaly(struct(amount, visits, city)) AS a FROM payments)"
+    )
+    table = found.orderBy("id").toArrow()
+    assert table.column_names == ["id", *ADDED]
+    assert table["anomaly_score"].to_pylist() == detector.anomaly_score(ROWS[FEATURES]).tolist()
+
+
+def test_what_does_not_fit_is_told(payments_of, model):
+    with pytest.raises(UserError, match="already has columns that scoring adds: 'reason'"):
+        score(payments_of.withColumnRenamed("id", "reason"), model)
+    with pytest.raises(Exception, match="without 'city'"):
+        score(payments_of.drop("city"), model).count()

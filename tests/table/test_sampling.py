@@ -1,0 +1,208 @@
+"""One pass over a stream: which rows are kept, and that all of them are counted."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fewlier import FewlierWarning, UserError
+from fewlier.given import read_given
+from fewlier.table import sampling, streams
+from fewlier.table.label_column import LabelColumn
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.table.sampling import Sampler
+from fewlier.table.streams import read_stream
+
+FRAUD = LabelColumn("fraud")
+NO_CHOICE = {"columns": None}
+reuse = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    """Keep few rows, and look at few at a time."""
+    monkeypatch.setattr(sampling, "MAX_NORMALS", 60)
+    monkeypatch.setattr(sampling, "MAX_ANOMALIES", 12)
+    monkeypatch.setattr(streams, "BLOCK_ROWS", 32)
+    monkeypatch.setattr(sampling, "BLOCK_ROWS", 32)
+
+
+def labelled(n, n_anomalies, n_normals, seed=0):
+    """Return n numbered rows; the rest has no label."""
+    fraud = np.full(n, np.nan)
+    fraud[:n_anomalies], fraud[n_anomalies : n_anomalies + n_normals] = 1, 0
+    fraud = np.random.default_rng(seed).permutation(fraud)
+    return pa.table({"row": np.arange(n), "fraud": pa.array(fraud, from_pandas=True)})
+
+
+def draw(rows, label=FRAUD, seed=0, size=None):
+    batches = rows.to_batches(max_chunksize=size) if isinstance(rows, pa.Table) else rows
+    return Sampler(label, seed, {}).read(read_stream(iter(batches)))
+
+
+def counts(sample):
+    codes = sample.labels.codes
+    return [int((codes == code).sum()) for code in (ANOMALY, NORMAL, UNLABELLED)]
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize(
+    ("rows", "kept"),
+    [
+        ((500, 9, 40), [9, 40, 20]),  # every anomaly, every normal, and others up to the limit
+        ((500, 9, 80), [9, 60, 0]),
+        ((500, 30, 0), [12, 0, 60]),
+        ((50, 9, 20), [9, 20, 21]),
+    ],
+)
+def test_labelled_rows_come_first(rows, kept):
+    table = labelled(*rows)
+    sample = draw(table)
+    assert counts(sample) == kept
+    numbers = sample.rows["row"].to_pylist()
+    assert numbers == sorted(set(numbers))
+    assert sample.places.positions.tolist() == numbers
+    labels = table["fraud"].to_pandas().fillna(-1)[numbers]
+    assert sample.labels.codes.tolist() == labels.tolist()
+    n, n_anomalies, n_normals = rows
+    expected = {ANOMALY: n_anomalies, NORMAL: n_normals, UNLABELLED: n - n_anomalies - n_normals}
+    assert sample.totals == expected
+    assert bool(sample.note) == (sum(kept) < n)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_limits")
+def test_every_row_is_as_likely_to_be_kept():
+    n, n_draws = 300, 100
+    table, times = labelled(n, 0, 0), np.zeros(300)
+    for seed in range(n_draws):
+        times[draw(table, None, seed).rows["row"].to_numpy()] += 1
+    share = 60 / n
+    # A sum of squared deviations in units of their variance: n - 1 in the mean, ±5 sigma allowed.
+    surprise = ((times - n_draws * share) ** 2).sum() / (n_draws * share * (1 - share))
+    assert abs(surprise - (n - 1)) < 5 * np.sqrt(2 * n)
+
+
+@pytest.mark.slow
+@reuse
+@given(st.lists(st.integers(0, 90), max_size=8), st.integers(0, 5))
+@pytest.mark.usefixtures("small_limits")
+def test_the_sample_depends_on_the_rows_and_the_seed_and_not_on_batches(sizes, seed):
+    table = labelled(400, 9, 20)
+    cuts = np.minimum(np.cumsum([0, *sizes, 400]), 400).tolist()
+    parts = [table.slice(a, b - a) for a, b in itertools.pairwise(cuts)]
+    expected, found = draw(table, seed=seed), draw(parts, seed=seed)
+    assert found.rows.equals(expected.rows)
+    assert found.labels.codes.tolist() == expected.labels.codes.tolist()
+    one, other = (s.tallies.found("row", None) for s in (found, expected))
+    assert one == other  # to the last bit
+
+
+COLUMNS = {
+    "few": st.integers(0, 3).map(float),
+    "counts": st.integers(0, 60).map(float),
+    "mostly one": st.sampled_from([5.0] * 40 + [6.0]),
+    "tail": st.integers(0, 1000).map(lambda n: np.exp(n / 80) / 7),
+    "real": st.floats(-1e6, 1e6),
+    "two": st.sampled_from([-1.0, 4.0]),
+    "city": st.sampled_from(["Bern", "Oslo", "Rome", "Rio", "Nice", "NA", " "]),
+    "written": st.integers(-500, 500).map(lambda n: f"{n / 4:.2f} €"),
+}
+
+
+@pytest.mark.slow
+@reuse
+@given(st.data())
+@pytest.mark.usefixtures("small_limits")
+def test_kinds_and_levels_are_those_of_the_whole_table(data):
+    """Compare with the inference that has all rows in memory."""
+    seed = data.draw(st.integers(0, 10**6))
+    rng, frame = np.random.default_rng(seed), {}
+    for name, values in COLUMNS.items():
+        pool = data.draw(st.lists(values, min_size=25, max_size=25))
+        cells = np.array(pool, dtype=object)[rng.integers(0, 25, 300)]
+        frame[name] = np.where(rng.random(300) < 0.1, None, cells)
+    frame["fraud"] = np.where(rng.random(300) < 0.02, 1.0, np.nan)
+    table = pa.Table.from_pandas(pd.DataFrame(frame), preserve_index=False)
+    label = pa.chunked_array(table["fraud"])
+    whole = read_given(table.drop_columns("fraud"), label.to_pandas(), NO_CHOICE, 0)
+    drawn = read_given(iter([table]), "fraud", NO_CHOICE, 0)
+    assert not drawn.is_complete
+    assert drawn.schema == whole.schema
+    levels = drawn.table.level_counts
+    for column in whole.schema.columns:
+        if column.levels and column.kind == "category":
+            cells = whole.table.cells[column.name][whole.labels.codes != ANOMALY]
+            assert levels[column.name] == pd.Series(cells).value_counts().to_dict()
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_text_becomes_numbers_when_its_spellings_are_many(monkeypatch):
+    monkeypatch.setattr("fewlier.table.tally.MAX_COUNTED", 40)
+    rng = np.random.default_rng(0)
+    text = [f"{x:.3f}".replace(".", ",") for x in rng.normal(3, 2, 500)]
+    text[400], text[450] = "?", "-99,5"
+    table = pa.table({"amount": text})
+    with pytest.warns(FewlierWarning, match=r"1 in amount"):
+        drawn = read_given(iter([table]), None, NO_CHOICE, 0)
+    (column,) = drawn.schema.columns
+    assert str(column.form) == "1200,50"
+    counted = drawn.sample.tallies.found("amount", column.form)
+    numbers = np.array([float(x.replace(",", ".")) for x in text if x != "?"])
+    assert (counted.n, counted.low, counted.high) == (499, -99.5, numbers.max())
+    np.testing.assert_allclose(
+        [counted.mean, counted.variance], [numbers.mean(), numbers.var()], rtol=1e-12
+    )
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_an_error_names_the_row_of_the_stream():
+    text = ["1.5"] * 200 + ["much"] * 100
+    with pytest.raises(UserError, match=r"got \d+ texts of \d+ .* row (2\d\d)\)"):
+        read_given(iter([pa.table({"a": text, "b": text})]), None, {"columns": {"a": "1.5"}}, 0)
+
+
+def test_types_of_one_family_may_differ():
+    parts = [
+        pa.table({"n": pa.array([1, 2], pa.int8()), "t": ["a", "b"]}),
+        pa.table({"t": pa.array(["c"], pa.large_string()), "n": pa.array([2.5])}),
+        pa.table({"n": pa.nulls(1), "t": pa.array(["a"]).dictionary_encode()}),
+    ]
+    sample = draw(parts, None)
+    assert sample.rows.to_pydict() == {"n": [1, 2, 2.5, None], "t": ["a", "b", "c", "a"]}
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"n": ["x"], "t": ["c"]}, "column 'n' must have the type of .*, int64; got string"),
+        ({"n": [1]}, "the columns must be .*; it lacks 't'"),
+        ({"n": [1], "t": ["c"], "u": [1]}, "the columns must be .*; it adds 'u'"),
+    ],
+)
+def test_other_columns_are_refused_with_both_types(second, message):
+    with pytest.raises(UserError, match=f"the stream: {message}"):
+        draw([pa.table({"n": [1, 2], "t": ["a", "b"]}), pa.table(second)], None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "must have rows; got none"),
+        ([1, 2], "record batches or tables of Arrow; got int"),
+        ([pa.table({"fraud": [1.0]})], "must have a column to learn from"),
+        ([pa.table({"a": [1], "froud": [0]})], "Did you mean 'froud'"),
+    ],
+)
+def test_what_is_no_stream_of_rows_is_refused(rows, message):
+    with pytest.raises(UserError, match=message):
+        draw(rows)
+
+
+def test_rows_that_are_not_in_batches_are_refused():
+    with pytest.raises(UserError, match=r"must be a DataFrame or come in batches.*got int"):
+        read_given(5, "fraud", NO_CHOICE, 0)
