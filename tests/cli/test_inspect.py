@@ -12,6 +12,7 @@ from processes import plain
 
 from fewlier import AnomalyDetector, FormatError, __version__
 from fewlier.cli import inspect
+from fewlier.modelfile import inspection
 from fewlier.state import State
 
 
@@ -101,7 +102,7 @@ def test_inspect_shows_or_refuses_whatever_a_damaged_file_holds(wrong, model, ca
         damaged = copy.deepcopy(manifest)
         replace_at(damaged, place, wrong)
         try:
-            facts, summary = inspect._facts(State(damaged, arrays))
+            facts, summary = inspection._facts(State(damaged, arrays))
         except FormatError:
             continue
         json.dumps(facts)
