@@ -22,7 +22,8 @@ def test_it_compares_fits_with_and_without_labels_and_gives_reasons(fewlier, fol
     assert float(with_labels) >= max(0.9, float(without_labels))
     assert "rows 286 normal, 6 anomalous, 0 unlabelled" in shown
     rows, end = shown.split("Most anomalous test rows")[1].split("The same as a page")
-    assert end.endswith("to open in a browser: fewlier-demo/report.html")
+    assert "to open in a browser: fewlier-demo/report.html" in end
+    assert "fewlier label fewlier-demo/train.csv" in end
     assert len(re.findall(r"\d+ │ +\d+\.\d │ malignant", rows)) >= demo.N_SHOWN - 1
     assert len(re.findall(r" = [\d.]+, expected [^:]+: \+\d", rows)) == demo.N_SHOWN * 3
 

@@ -87,7 +87,11 @@ def serving(folder):
         port = probe.getsockname()[1]
     command = [Path(sys.executable).with_name("mlflow"), "models", "serve", "-m", folder]
     command += ["--env-manager", "local", "-p", str(port), "-h", "127.0.0.1"]
-    process = subprocess.Popen([*map(str, command)], start_new_session=True)
+    # MLflow calls uvicorn by its name, which is that of this environment's.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    process = subprocess.Popen(
+        [*map(str, command)], env=os.environ | {"PATH": path}, start_new_session=True
+    )
     try:
         deadline = time.monotonic() + 240
         while True:
