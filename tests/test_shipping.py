@@ -63,7 +63,15 @@ def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpac
     build = {"pyproject.toml", "constraints.txt", "Makefile", "PKG-INFO", ".gitignore"}
     assert found == documents | build | {"src", "tests", "bench", "tools", "docs", "results"}
     for folder in ("src", "tests", "tools", "bench"):
-        patterns = ("*.py", "*.typed", "*published*.csv", "version_*", "scores.json", *PAGE)
+        patterns = (
+            "*.py",
+            "*.mjs",
+            "*.typed",
+            "*published*.csv",
+            "version_*",
+            "scores.json",
+            *PAGE,
+        )
         expected = files_under(ROOT / folder, *patterns, "*.toml", "*.md", "*s.txt")
         assert files_under(unpacked / folder, "*.*") == expected
 
