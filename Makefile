@@ -1,7 +1,8 @@
 # Any Python >= 3.11 that has venv: make test PYTHON=python3.12
 PYTHON ?= python3
 # make test COVER=1 measures which lines and branches the tests reach, and fails below this percentage.
-COVERAGE_FLOOR ?= 95
+# Workers of the service and fits in the background are processes of their own, and not counted.
+COVERAGE_FLOOR ?= 90
 FUZZ_SECONDS ?= 60
 
 BIN := .venv/bin
