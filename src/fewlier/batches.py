@@ -31,6 +31,11 @@ ADDED = {
 N_REASONS = 3
 
 
+def added(with_reason: bool) -> dict[str, pa.DataType]:
+    """Return the columns that scoring adds, the reason only where it is wanted."""
+    return {name: dtype for name, dtype in ADDED.items() if with_reason or name != "reason"}
+
+
 class ScoredBatch(NamedTuple):
     """Rows with their scores, and a function that explains some of them."""
 
@@ -62,7 +67,7 @@ class ScoredBatch(NamedTuple):
                 reasons[row] = "; ".join(map(str, why))
             columns.append(reasons)
         rows = self.batch.typed(self.table, model.encoder.schema) if typed else self.batch.rows
-        for (name, dtype), values in zip(ADDED.items(), columns, strict=False):
+        for (name, dtype), values in zip(added(with_reason).items(), columns, strict=True):
             rows = rows.append_column(name, pa.chunked_array([pa.array(values, dtype)]))
         return rows
 
@@ -121,7 +126,7 @@ class BatchScorer:
     def schema(self, rows: pa.Schema) -> pa.Schema:
         """Return the schema of what comes out, given that of what goes in."""
         check_free(rows.names)
-        for name, dtype in [*ADDED.items()][: None if self.with_reason else -1]:
+        for name, dtype in added(self.with_reason).items():
             rows = rows.append(pa.field(name, dtype))
         return rows
 

@@ -57,6 +57,11 @@ def check_parameter(owner: str, name: str, value: object, is_right: bool, expect
         )
 
 
+def missing_package(needs: str, error: ImportError, extra: str) -> UserError:
+    """Return the error of a package that only some uses of fewlier need, and how to install it."""
+    return UserError(f"{needs}; {error.name} is not installed. Run: pip install 'fewlier[{extra}]'")
+
+
 class CellError(UserError):
     """A cell that cannot be read as its column must be.
 

@@ -35,9 +35,7 @@ def make_model() -> Any:  # noqa: ANN401 - a PythonModel
             n = int((params or {}).get("reasons", 0))
             if n:
                 rows = why.tops(n=n)
-                found["reasons"] = [
-                    json.dumps([one._asdict() | {"text": str(one)} for one in row]) for row in rows
-                ]
+                found["reasons"] = [json.dumps([one.to_json() for one in row]) for row in rows]
             return pd.DataFrame(found, index=model_input.index)
 
     return Detector()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from fewlier.atomic import PathLike
-from fewlier.errors import UserError
+from fewlier.errors import missing_package
 from fewlier.labelling.desk import Desk
 from fewlier.labelling.page import read_static
 from fewlier.labelling.session import Session
@@ -25,10 +25,8 @@ def label(session: Session, *, model_path: PathLike | None = None) -> "AnyWidget
     try:
         import anywidget
     except ImportError as error:
-        raise UserError(
-            f"Labelling in a notebook needs anywidget; {error.name} is not installed. "
-            "Run: pip install 'fewlier[notebook]'"
-        ) from error
+        needs = "Labelling in a notebook needs anywidget"
+        raise missing_package(needs, error, "notebook") from error
     desk = Desk(session, model_path=model_path)
 
     def receive(widget: "AnyWidget", message: Any, _: Any) -> None:  # noqa: ANN401 - any JSON

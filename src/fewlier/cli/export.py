@@ -7,7 +7,7 @@ from fewlier.cli import options
 from fewlier.cli.inputs import check_file_output
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json
-from fewlier.errors import UserError
+from fewlier.errors import missing_package
 
 
 def export(
@@ -52,7 +52,5 @@ def _require_extra(check: bool) -> None:
         if check:
             import onnxruntime  # noqa: F401
     except ModuleNotFoundError as error:
-        raise UserError(
-            f"An ONNX graph needs onnx, onnxscript and onnxruntime; {error.name} is not installed. "
-            "Run: pip install 'fewlier[onnx]'"
-        ) from error
+        needs = "An ONNX graph needs onnx, onnxscript and onnxruntime"
+        raise missing_package(needs, error, "onnx") from error

@@ -8,7 +8,7 @@ import typer
 
 from fewlier.cli.options import option
 from fewlier.cli.screen import say
-from fewlier.errors import UserError
+from fewlier.errors import UserError, missing_package
 from fewlier.service.limits import Limits
 
 VARIABLE = "FEWLIER_TOKEN"
@@ -65,10 +65,8 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
         from fewlier.service.server import Address
         from fewlier.service.server import serve as run
     except ModuleNotFoundError as error:
-        raise UserError(
-            f"A service needs starlette, uvicorn and prometheus-client; {error.name} is not "
-            "installed. Run: pip install 'fewlier[serve]'"
-        ) from error
+        needs = "A service needs starlette, uvicorn and prometheus-client"
+        raise missing_package(needs, error, "serve") from error
     address = Address(host, port, tuple(allow_host or ()), token)
     check_open(address.is_loopback, token, no_token, bool(allow_host))
     limits = Limits(max_body, max_rows, max_columns, max_cell, max_seconds, max_waiting)

@@ -14,14 +14,12 @@ import torch
 
 from fewlier.atomic import PathLike
 from fewlier.batches import BatchScorer
-from fewlier.errors import UserError
+from fewlier.errors import UserError, missing_package
 from fewlier.folders import Job, Scored, Workers, score_one
 from fewlier.progress import Progress
 
 if TYPE_CHECKING:
     from ray.data import ActorPoolStrategy, Dataset
-
-MISSING = "--engine ray needs Ray, which is not installed. Run: pip install 'fewlier[ray]'"
 
 MAX_LOST = 3
 """Actors that may be lost one after the other before they have begun."""
@@ -111,7 +109,7 @@ def connect(address: str | None) -> None:
         import ray
         import ray.data
     except ImportError as error:
-        raise UserError(MISSING) from error
+        raise missing_package("--engine ray needs Ray", error, "ray") from error
     if ray.is_initialized():
         return
     before = signal.getsignal(signal.SIGTERM)

@@ -8,14 +8,11 @@ import pyarrow as pa
 import torch
 
 from fewlier.atomic import PathLike
-from fewlier.batches import ADDED, BatchScorer, check_free
-from fewlier.errors import UserError
+from fewlier.batches import BatchScorer, added, check_free
+from fewlier.errors import missing_package
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-MISSING = "fewlier.engines.spark needs Spark, which is not installed. Run: pip install "
-MISSING += "'fewlier[spark]'; it needs Java 17 too."
 
 
 def score(df: "DataFrame", model: PathLike, *, with_reason: bool = True) -> "DataFrame":
@@ -71,13 +68,14 @@ def to_udf(model: PathLike, *, with_reason: bool = True) -> Any:  # noqa: ANN401
 def _added(with_reason: bool) -> Any:  # noqa: ANN401 - Spark ships no types that fit
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    names = list(ADDED) if with_reason else list(ADDED)[:-1]
-    return from_arrow_schema(pa.schema({name: ADDED[name] for name in names}))
+    return from_arrow_schema(pa.schema(added(with_reason)))
 
 
 def _spark_types() -> Any:  # noqa: ANN401 - a module
     try:
         from pyspark.sql import types
     except ImportError as error:
-        raise UserError(MISSING) from error
+        raise missing_package(
+            "fewlier.engines.spark needs Spark and Java 17", error, "spark"
+        ) from error
     return types

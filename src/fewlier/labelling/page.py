@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from fewlier.errors import UserError
+from fewlier.errors import UserError, missing_package
 from fewlier.labelling.desk import Desk
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ def require_extra() -> None:
         import starlette  # noqa: F401 - only whether it is there
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise UserError(
-            f"The page needs starlette and uvicorn; {error.name} is not installed. "
-            "Run: pip install 'fewlier[label]', or ask in the terminal with --terminal."
-        ) from error
+        found = missing_package("The page needs starlette and uvicorn", error, "label")
+        raise UserError(f"{found}, or ask in the terminal with --terminal.") from error
 
 
 def make_app(desk: Desk, token: str, port: int) -> "ASGIApp":

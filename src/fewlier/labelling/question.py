@@ -56,8 +56,7 @@ class Question:
         """Return the question as JSON values; reasons also in words."""
         own = {name: getattr(self, name) for name in self.__dataclass_fields__}
         reasons = [
-            reason._asdict() | {"text": str(reason), "expectation": reason.expectation}
-            for reason in self.reasons
+            reason.to_json() | {"expectation": reason.expectation} for reason in self.reasons
         ]
         answer = self.answer and self.answer.to_json()
         return own | {"cells": dict(self.cells), "reasons": reasons, "answer": answer}
@@ -74,7 +73,7 @@ class Ranked(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the line as JSON values."""
-        reasons = [reason._asdict() | {"text": str(reason)} for reason in self.reasons]
+        reasons = [reason.to_json() for reason in self.reasons]
         answer = self.answer and self.answer.to_json()
         return self._asdict() | {"answer": answer, "reasons": reasons}
 

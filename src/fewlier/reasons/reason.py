@@ -1,7 +1,7 @@
 """`Reason`: what one column adds to the score of a row, as numbers and in words."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fewlier.shown import shown
 from fewlier.table.aspects import DAY, Aspect, in_words
@@ -44,6 +44,10 @@ class Reason(NamedTuple):
         expectation = self.expectation
         expected = f", expected {expectation}" if expectation else ""
         return f"{self.name} {self.state}{expected}: {self.contribution:+.1f}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reason as JSON values, and in words."""
+        return self._asdict() | {"text": str(self)}
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fewlier import __version__
 from fewlier.atomic import PathLike
-from fewlier.errors import UserError
+from fewlier.errors import missing_package
 from fewlier.report.facts import Facts
 from fewlier.report.figures import draw, locate_x_axis, make_displays
 from fewlier.report.thresholds import tabulate_thresholds
@@ -34,10 +34,7 @@ def require_extra() -> None:
         import jinja2  # noqa: F401 - only whether it is there
         import matplotlib as mpl  # noqa: F401
     except ImportError as error:
-        raise UserError(
-            f"A report needs matplotlib and jinja2; {error.name} is not installed. "
-            "Run: pip install 'fewlier[report]'"
-        ) from error
+        raise missing_package("A report needs matplotlib and jinja2", error, "report") from error
 
 
 def render(facts: Facts) -> str:

@@ -53,7 +53,7 @@ class Answer(NamedTuple):
             "p_value": self.p_values.tolist(),
         }
         if self.reasons is not None:
-            found["reasons"] = [[reason_record(why) for why in row] for row in self.reasons]
+            found["reasons"] = [[why.to_json() for why in row] for row in self.reasons]
         return found
 
     def to_json(self) -> bytes:
@@ -81,13 +81,8 @@ def to_json(value: object) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def reason_record(why: Reason) -> dict[str, Any]:
-    """Return a reason as JSON values, and in words."""
-    return why._asdict() | {"text": str(why)}
-
-
 def _arrow_record(why: Reason) -> dict[str, Any]:
     likely = why.expected_categories
     value = why.value if isinstance(why.value, str) or why.value is None else f"{why.value:g}"
     pairs = likely and [{"category": name, "probability": p} for name, p in likely.items()]
-    return reason_record(why) | {"value": value, "expected_categories": pairs}
+    return why.to_json() | {"value": value, "expected_categories": pairs}

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -59,7 +60,7 @@ class Service:
         while os.getppid() == parent:
             await asyncio.sleep(REFRESH_SECONDS)
             await asyncio.to_thread(self._shelf.refresh)
-        os.kill(os.getpid(), 15)  # nobody is left to say when to end
+        os.kill(os.getpid(), signal.SIGTERM)  # nobody is left to say when to end
 
     # What is asked of the service
 
