@@ -50,34 +50,32 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     columns : mapping of str to str, str, or None
-        What columns are, where that should not be inferred, by name: a kind ("real", "binary",
-        "count", "positive" or "category"), or the distribution to score a column by
+        What columns hold, by name, where the inferred kind is not right: a kind ("real", "binary",
+        "count", "positive" or "category"), or the distribution that scores the column
         ("gaussian_mixture", "bernoulli", "poisson", "gamma" or "categorical"; each belongs to one
-        kind). Where the numbers of a text column may be read in two ways, an example says how they
-        are written: "1.234,5", or with a kind "count:1.234,5"; where it may hold two different
-        days, the pattern of its dates does: "%d/%m/%Y". "ignore" leaves a column out; identifiers
-        and free text are left out with a warning unless declared. A single kind or distribution,
-        such as "real", applies to every column that can take it.
+        kind). If the numbers of a text column can be read in two ways, give an example of how they
+        are written: "1.234,5", or "count:1.234,5" with a kind. If its dates can, give their
+        pattern: "%d/%m/%Y". "ignore" leaves a column out; identifiers and free text are left out
+        with a warning unless declared. A single kind or distribution, such as "real", applies to
+        every column that can take it.
     density : str, Made, Vae, Flow or Autoencoder
         The model of normal rows: "made", "vae", "flow" or "autoencoder" with its default sizes, or
         an object with others, such as ``Made(hidden=(128,))``.
     selection : {"average", "best"}
-        "average" averages members (of each of two splits of the labels, the lambda that ranks
-        best and the smallest, which knows normals best; up to three lambdas alike where too few
-        labels can rank them), and adds how near a row is to normal rows and to labelled
-        anomalies, and what trees grown on the labels say: the most accurate.
-        "best" is the paper's rule, the lambda and epoch of highest validation AUC, and its score
-        is exactly -log p(x) where the density is exact.
+        "average" is the most accurate. It averages densities with several lambdas, and adds how
+        near a row is to normal rows and to labelled anomalies, and what trees and rules learned
+        from the labels. "best" is the paper's rule: one density, with the lambda and epoch of the
+        highest validation AUC. Its score is exactly -log p(x) if the density is exact.
     unlabelled : {"robust", "normal"}
-        What to make of rows without a label, all of them where y is None. "robust": anomalies may
-        be hidden among them, so that those far less likely than the rest count less and less in
-        training, and some are left out of validation. "normal": they are normal rows.
+        What to make of rows without a label; if y is None, these are all rows. "robust": anomalies
+        may be hidden among them, so those far less likely than the rest count less in training,
+        and some are left out of validation. "normal": they are normal rows.
     lambdas : sequence of float
-        Weights of the ranking term to train with.
+        Weights of the ranking term, one density for each.
     max_epochs, patience : int, int or None
-        A member stops training when its validation criterion has not improved for `patience`
-        epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch is at
-        most 30 batches, with "best" 100; on larger tables each is a fresh sample.
+        A member stops training if its validation criterion has not improved for `patience`
+        epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch has at
+        most 30 batches (100 with "best"); on larger tables each epoch is a fresh sample.
     batch_size : int
         Normal rows in a step; every labelled anomaly joins each step.
     learning_rate : float
@@ -85,11 +83,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     false_alarm_rate : float
         Share of fresh normal rows that may score above the threshold.
     keep_rows : bool
-        Whether to keep a sample of the training rows, in the model file too, so that `update` can
-        add labels later: up to 5,500 rows or 16 MB. An average keeps up to 5,000 in any case, in
-        standardised form, that scores compare with.
+        Whether to keep a sample of the training rows, also in the model file, so that `update`
+        can add labels later: up to 5,500 rows or 16 MB. With "average", rows that scores compare
+        with are kept in any case, in standardised form.
     device : {"auto", "cpu", "cuda"}
-        Where to compute; "auto" takes a GPU where there is one.
+        Where to compute; "auto" uses a GPU if there is one.
     random_state : int, RandomState or None
         Seed; the same seed on the same machine gives the same numbers.
 

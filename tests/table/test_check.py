@@ -31,7 +31,7 @@ KINDS = {
     "nearly constant": ([5.5] * (N - 3) + [6, 6, 7], "nearly constant", "nearly always 5.5"),
     "empty": ([None] * N, "empty", "no cell has a value"),
     "ids": ([f"id{i}" for i in range(N)], "left out", "an identifier: 60 different texts"),
-    "cities": (["Bern", "Oslo", "Rome"] * 20, "category", "text of 3 values"),
+    "cities": (["Bern", "Oslo", "Rome"] * 20, "category", "text with 3 values"),
     "grades": ([1, 2, 3] * 20, "count as category", "integers >= 0 of 3 values"),
     "dates": (pd.date_range("2026-01-01", periods=N, freq="7h"), "date", "read as date, time"),
     "lists": ([[1]] * N, "refused", "must hold numbers or text; got list"),

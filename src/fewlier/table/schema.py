@@ -104,7 +104,7 @@ class Schema:
             found = {"without": absent, "with the unexpected": unexpected}
             words = " and ".join(f"{w} {list_names(names)}" for w, names in found.items() if names)
             raise UserError(
-                f"The table must have the {len(sources)} columns of training; got it {words}. Add, "
+                f"The table must have the {len(sources)} columns of training; got one {words}. Add, "
                 "drop or rename columns."
             )
 
