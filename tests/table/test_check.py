@@ -32,7 +32,7 @@ KINDS = {
     "empty": ([None] * N, "empty", "no cell has a value"),
     "ids": ([f"id{i}" for i in range(N)], "left out", "an identifier: 60 different texts"),
     "cities": (["Bern", "Oslo", "Rome"] * 20, "category", "text with 3 values"),
-    "grades": ([1, 2, 3] * 20, "count as category", "integers >= 0 of 3 values"),
+    "grades": ([1, 2, 3] * 20, "count as category", "integers >= 0 with 3 values"),
     "dates": (pd.date_range("2026-01-01", periods=N, freq="7h"), "date", "read as date, time"),
     "lists": ([[1]] * N, "refused", "must hold numbers or text; got list"),
     "flags": ([0, 1] * 30, "binary", "two different numbers"),
