@@ -355,7 +355,6 @@ def test_the_overview_shows_a_situation_as_its_summary_does(tmp_path):
     averages = dict(zip(summary.rows, (v.ours for v in summary.columns[0].values), strict=True))
     assert shown["fewlier"] == Value(averages["fewlier"], is_bold=True)
     assert shown["kNN distance"] == Value(None)  # it lacks a table that fewlier has
-    assert shown["tables"] == Value(3)
 
 
 def page_with(folder, *names):
