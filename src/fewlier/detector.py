@@ -231,8 +231,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
         """Learn from more labelled rows, without the table that the detector was fitted to.
 
-        Training goes on from the fitted weights, on these rows and on those that the model
-        keeps, for a few epochs. `false_alarm_rate` sets the threshold again.
+        Training continues from the fitted weights for a few epochs, on these rows and on those
+        that the model keeps. `false_alarm_rate` sets the threshold again.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return self
 
     def anomaly_score(self, X: object) -> Floats:
-        """Return how anomalous each row is, higher is more, shape (n,), in `score_unit_`."""
+        """Return how anomalous each row is, shape (n,), in `score_unit_`; higher is odder."""
         model = self._model()
         return model.score(model.encoder.encode(self._table(X)))
 
@@ -282,8 +282,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         With `fdr`, a false-discovery rate, the threshold is that of this batch instead: as low as
         it can be while at most this share of the rows above it is expected to be normal
-        (Benjamini & Hochberg 1995). Of n rows of which k are flagged it takes some n / (k fdr)
-        held-out normals.
+        (Benjamini & Hochberg 1995). To flag k of n rows takes about n / (k fdr) held-out normals.
         """
         score = self.anomaly_score(X)
         calibration = self._model().calibration
@@ -295,11 +294,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: object) -> Floats:
         """Return the probability of each row being normal and being an anomaly, shape (n, 2).
 
-        It rises with the score, and is as calibrated as the labels allow: the odds are those of
-        the held-out normals and the labelled anomalies that members did not train on, and of the
-        share of anomalies that `set_threshold` was given. Without a share, 1/2 is at the
-        threshold. With few labels it is cautious and rough; with fewer than two it orders rows,
-        and is not a frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
+        It rises with the score, and is as well calibrated as the labels allow. The odds come from
+        held-out normals, from labelled anomalies that members did not train on, and from the share
+        of anomalies that `set_threshold` was given; without one, 1/2 is at the threshold. With few
+        labels the probability is cautious and rough. With fewer than two it only orders rows and
+        is not a frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
         """
         probability = self._model().calibration.probability(self.anomaly_score(X))
         return np.column_stack([1 - probability, probability])
@@ -307,7 +306,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def score_samples(self, X: object) -> Floats:
         """Return log p(x) of the weighted mixture of members, higher is more normal.
 
-        A bound of it for "vae"; an autoencoder has no density, and raises.
+        For "vae" it is a bound; an autoencoder has no density, and raises an error.
         """
         model = self._model()
         return model.scorer.log_density(model.encoder.encode(self._table(X)))
@@ -315,7 +314,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def p_value(self, X: object) -> Floats:
         """Return the conformal p-value of each row being normal.
 
-        The share of held-out normals that score at least as high, the row itself counted in.
+        The share of held-out normals that score at least as high, counting the row itself.
         ``model_.calibration.guarantee`` says what it promises.
         """
         return self._model().calibration.p_value(self.anomaly_score(X))
@@ -323,7 +322,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def drift(self, X: object) -> Drift:
         """Return how rows as a whole differ from the training normals.
 
-        `str()` of it names what differs.
+        `str()` of the result names what differs.
         """
         model = self._model()
         encoded = model.encoder.encode(self._table(X))
@@ -352,9 +351,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             Share of the training rows that should score above it; with costs, the share of
             anomalies among the rows to come.
         cost_miss, cost_alarm : float
-            What an anomaly below it and a normal row above it cost: rows are flagged where that
-            is cheaper by `predict_proba`. Without `contamination` the share of anomalies is that
-            of labelled anomalies among the training rows.
+            What a missed anomaly and a false alarm cost. A row is flagged if that is cheaper by
+            `predict_proba`. Without `contamination`, the share of anomalies is that of labelled
+            anomalies among the training rows.
         """
         costs = cost_miss, cost_alarm
         calibration = self._model().calibration
@@ -407,7 +406,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":
-        """Read a detector that `save` has written; a file that is damaged is a `FormatError`.
+        """Read a detector that `save` has written; a damaged file raises a `FormatError`.
 
         It scores on the GPU if its `device` says so and there is one, else on the CPU.
         """
