@@ -19,17 +19,20 @@ MAX_LINES = 300
 """Lines of a table that are shown."""
 
 # The blue of bars stands out from white as it does from black, by a contrast of 4 to 1 or more.
+# Notebooks and sites have looks of their own for tables; these must weigh more than theirs.
 _STYLE = """\
 .fewlier-html { font-size: 0.8125rem; line-height: 1.45; overflow-x: auto; }
 .fewlier-html p, .fewlier-html summary { margin: 0.4em 0; }
 .fewlier-html .title { font-weight: 600; }
-.fewlier-html table { border-collapse: collapse; margin: 0.4em 0 0.8em; }
-.fewlier-html :is(th, td) { border: 0; padding: 0.15em 1.5em 0.15em 0; text-align: left;
-  vertical-align: top; max-width: 40em; overflow-wrap: anywhere; white-space: pre-wrap; }
-.fewlier-html thead th { border-bottom: 1px solid; white-space: nowrap; }
-.fewlier-html tbody th { font-weight: 400; opacity: 0.75; white-space: nowrap; }
-.fewlier-html td:first-child { white-space: nowrap; }
-.fewlier-html .number { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.fewlier-html table.fewlier-table { border-collapse: collapse; margin: 0.4em 0 0.8em; }
+.fewlier-html table.fewlier-table tr { background: none !important; }
+.fewlier-html table.fewlier-table :is(th, td) { border: 0; padding: 0.15em 1.5em 0.15em 0;
+  text-align: left; vertical-align: top; max-width: 40em; overflow-wrap: break-word;
+  white-space: normal; }
+.fewlier-html table.fewlier-table thead th { border-bottom: 1px solid; white-space: nowrap; }
+.fewlier-html table.fewlier-table tbody th { font-weight: 400; opacity: 0.75; }
+.fewlier-html table.fewlier-table :is(td.number, :first-child) { white-space: nowrap; }
+.fewlier-html td.number { font-variant-numeric: tabular-nums; }
 .fewlier-html .bar { display: inline-block; height: 0.7em; margin-left: 0.6em;
   background: #3a7fc4; }
 """
