@@ -150,7 +150,7 @@ def test_an_output_folder_is_replaced_only_when_asked_and_done(big, model, fewli
         ("score big -m fraud.fewlier -o fraud.fewlier", "another folder than the one"),
         ("score big -m fraud.fewlier -o new/folder", "No such file or directory"),
         ("score big/2025/a.parquet -m fraud.fewlier -o x.csv --overwrite", "is for folders"),
-        ("score big -m fraud.fewlier -o out --engine ray", "which is not installed"),
+        ("score big -m fraud.fewlier -o out --engine ray", "ray is not installed"),
         ("score big -m fraud.fewlier -o out --workers 2", "must come with --engine"),
         ("score big/2025/a.parquet -m fraud.fewlier --engine ray", "shares out the files of a"),
         ("score nothing -m fraud.fewlier -o out", "must have a file that ends in"),
