@@ -40,6 +40,11 @@ def stays(seed=1, n=150):
     ).mask(rng.random((n, 7)) < 0.05, None)
 
 
+def stars(seed=0, n=600):
+    """Return a table of few integers, where many rows are as near to each other."""
+    return pd.DataFrame(np.random.default_rng(seed).integers(1, 6, (n, 5)), columns=[*"abcde"])
+
+
 def labels(n):
     return np.where(np.arange(n) < 8, 1, np.nan)
 
@@ -51,6 +56,7 @@ def models():
         "payments": small().fit(bills[FEATURES], bills["fraud"]).model_,
         "visits": small().fit(visits(), labels(120)).model_,
         "stays": small(columns={"nights": "count"}).fit(stays(), labels(150)).model_,
+        "stars": small().fit(stars(), labels(600)).model_,
         "one class": small().fit(visits()).model_,
         "best": small(selection="best").fit(visits(), labels(120)).model_,
         "vae": small("vae").fit(visits(), labels(120)).model_,
@@ -58,11 +64,11 @@ def models():
     }
 
 
-NAMES = ["payments", "visits", "stays", "one class", "best", "vae", "autoencoder"]
+NAMES = ["payments", "visits", "stays", "stars", "one class", "best", "vae", "autoencoder"]
 
 
 def tensors(model, columns):
-    return [torch.from_numpy(columns[one.name]) for one in inputs_of(model.encoder)]
+    return [torch.from_numpy(columns[one.name].copy()) for one in inputs_of(model.encoder)]
 
 
 @pytest.mark.slow
@@ -88,6 +94,16 @@ def test_scores_p_values_and_decisions_are_those_of_the_library(models, name):
     np.testing.assert_array_equal(found.p_value, model.calibration.p_value(again))
     np.testing.assert_array_equal(found.is_anomaly, again > model.calibration.threshold)
     assert len(np.unique(scores)) > 100
+
+
+@pytest.mark.slow
+def test_where_many_rows_are_as_near_the_graph_takes_the_neighbours_of_the_library(models):
+    model, rows = models["stars"], stars(seed=1).mask(np.eye(600, 5) == 1).astype(float)
+    matched = model.encoder.schema.match(Table.of(rows))
+    with torch.no_grad():
+        found = Whole(model).eval()(*tensors(model, feed(model.encoder, matched, {})))
+    scores = model.score(model.encoder.encode(matched))
+    np.testing.assert_allclose(found.anomaly_score, scores, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -40,8 +40,9 @@ def landmarks(detector):
     sides = [
         (v.normals.landmarks.ids, v.anomalies and v.anomalies.landmarks.ids) for v in (view, other)
     ]
-    np.testing.assert_equal(*sides)
-    return [set() if ids is None else set(ids) for ids in sides[0]]
+    found, same = ([set() if ids is None else set(ids) for ids in side] for side in sides)
+    assert found == same
+    return found
 
 
 @pytest.fixture(scope="module")

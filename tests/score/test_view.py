@@ -42,6 +42,16 @@ def place(view, inputs, normals):
     return np.clip((inputs - normals.mean(0)) / np.where(scale > 1e-9, scale, 1), -8, 8)
 
 
+def handicaps(side, cost=None):
+    """Return what is added to squared distances when the nearest of each group is chosen.
+
+    It is the more, the later a landmark comes in its group, or the more it costs.
+    """
+    groups = np.arange(len(side.landmarks.ids)) if cost is None else cost
+    rank = groups.reshape(side.landmarks.n_groups, -1).argsort(1).argsort(1)
+    return 1e-3 * rank.ravel() / rank.shape[1]
+
+
 def nearest_of_groups(side, ids, points, references, handicap=0):
     """Return of each group of landmarks the nearest to each point, (n, groups, i), and its place.
 
@@ -49,10 +59,10 @@ def nearest_of_groups(side, ids, points, references, handicap=0):
     """
     number = {row: place for place, row in enumerate(ids)}
     found, places = [], []
-    handicaps = np.broadcast_to(handicap, len(side.landmarks.ids))
+    added_to_each = np.broadcast_to(handicap, len(side.landmarks.ids))
     n_groups = side.landmarks.n_groups
     for group, added in zip(
-        np.split(side.landmarks.ids, n_groups), np.split(handicaps, n_groups), strict=True
+        np.split(side.landmarks.ids, n_groups), np.split(added_to_each, n_groups), strict=True
     ):
         rows = np.array([number[row] for row in group])
         apart = euclidean_distances(points, references[rows], squared=True) + added
@@ -83,8 +93,7 @@ def test_scores_are_those_of_scikit_learns_neighbours(scales, n_odd):
     def to_normals(points):
         side, own_ids = found.normals, ids[n_odd:]
         own, _ = half_log(normals, side, own_ids, normals)
-        rank = own[[[*own_ids].index(row) for row in side.landmarks.ids]].argsort().argsort()
-        handicap = 1e-3 * rank / len(rank)
+        handicap = handicaps(side, own[[[*own_ids].index(row) for row in side.landmarks.ids]])
         _, around = half_log(normals, side, own_ids, normals, handicap)
         far, places = half_log(points, side, own_ids, normals, handicap)
         return far - 0.3 * (own[places].mean(1) - own[around].mean())
@@ -123,8 +132,9 @@ def test_columns_weigh_by_how_far_labelled_anomalies_are_from_normals_next_to_th
     odd, normals = points[:n_odd], points[n_odd:]
     apart = []
     for some in (odd, normals):
-        handicap = found.normals.landmarks.handicap.numpy()
-        nearest, _ = nearest_of_groups(found.normals, rows.ids()[n_odd:], some, normals, handicap)
+        nearest, _ = nearest_of_groups(
+            found.normals, rows.ids()[n_odd:], some, normals, handicaps(found.normals)
+        )
         apart.append(((nearest - some[:, None]) ** 2).mean(1) + LEAST / 4)
     typical = apart[1].mean(0) * np.exp(np.log(apart[1].sum(1)).mean()) / apart[1].sum(1).mean()
     ratio = np.minimum(apart[0] / (typical + 1e-3), 20).sum(0)

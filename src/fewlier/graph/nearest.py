@@ -58,8 +58,8 @@ def _place(coordinates: Coordinates, inputs: Tensor) -> Tensor:
 def _log_ratio(side: Side, rows: Rows, points: Tensor) -> Tensor:
     """Return 1/2 log(D / D_0), less what is local, as `Side.log_ratio` does."""
     landmarks = side.landmarks
-    squares = (landmarks.points**2).sum(-1) + landmarks.handicap
-    near = points @ landmarks.points.T * -2 + squares
+    # In float64, as the library decides where float32 is not sure.
+    near = points.double() @ landmarks.points.T.double() * -2 + landmarks.squares
     groups = near.unflatten(-1, (landmarks.n_groups, -1))
     first = torch.arange(landmarks.n_groups) * (len(landmarks.points) // landmarks.n_groups)
     places = groups.argmin(-1) + first  # (n, g)

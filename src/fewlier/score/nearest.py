@@ -1,7 +1,7 @@
 """Distances from rows to the nearest of a set of rows, column by column."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, final
 
@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn import functional
 
 from fewlier.arrays import Ints
 
@@ -19,11 +18,13 @@ LEAST = 1e-4
 In tables of a few integers, where most rows are copies of others, a row that differs from all of
 them by a little must not look as odd as one that is far away.
 """
-LARGEST_HANDICAP = 1e-3
-"""In squared standard deviations: more than rounding, and less than what tells rows apart."""
-# Rows that distances are computed for at a time. The last ones are filled up, because products of
-# another shape may round differently.
-_TILE = 256
+# What is added to the squared distance of the last landmark of a group when the nearest is chosen:
+# far more than the rounding of float64, and less than what tells rows apart.
+_LARGEST_HANDICAP = 1e-3
+# Squared distances computed in float32 are right up to this share of the numbers they are made of.
+_ROUNDING = 5e-7
+# Distances that are computed at a time: as many as a processor's cache holds.
+_TILE = 2**19
 # Rounds until the typical distances of columns and of rows with gaps agree.
 _ITERATIONS = 50
 # Shrinkage of column weights: m labels are averaged with ten pseudo-labels of ratio 1. Ratios are
@@ -71,7 +72,8 @@ class Landmarks:
     """Rows to measure distances to.
 
     They are divided into groups, and what counts is the nearest of each group: as telling as the
-    nearest few of all of them, and found several times faster.
+    nearest few of all of them, and found several times faster. Where several of a group are as
+    near, as happens in columns of integers, the first counts.
 
     Parameters
     ----------
@@ -82,14 +84,11 @@ class Landmarks:
     ids : array (m,) or None
         Which rows of the fit they are, so that neither a row nor its copies are its own neighbours;
         None in a model that was loaded.
-    handicap : tensor (m,)
-        Added to squared distances when the nearest is chosen, and only then.
     """
 
     points: Float[Tensor, "m i"]
     n_groups: int
     ids: Ints | None
-    handicap: Float[Tensor, " m"]
 
     @classmethod
     def from_points(cls, points: Float[Tensor, "n i"], n_groups: int, ids: Ints) -> "Landmarks":
@@ -100,15 +99,17 @@ class Landmarks:
         order = group_order(len(points), n_groups)
         n_groups = min(n_groups, len(points))
         chosen = points[torch.from_numpy(order).to(points.device)]
-        return cls(chosen, n_groups, ids[order], torch.zeros_like(chosen[:, 0]))
+        return cls(chosen, n_groups, ids[order])
 
-    def preferring(self, cost: Float[Tensor, " m"]) -> "Landmarks":
-        """Return landmarks of which the one that costs least counts where several are as near.
+    def order_by(self, cost: Float[Tensor, " m"]) -> Int[Tensor, " m"]:
+        """Return the order in which each group begins with what costs least, to four digits."""
+        groups = cost.view(self.n_groups, -1).round(decimals=4).argsort(dim=-1, stable=True)
+        return (groups + self._first.unsqueeze(-1)).flatten()
 
-        In columns of integers many are. Then it must not be how a processor rounds that decides.
-        """
-        rank = cost.argsort(stable=True).argsort(stable=True)
-        return replace(self, handicap=LARGEST_HANDICAP * rank.float() / len(rank))
+    def take(self, order: Int[Tensor, " m"]) -> "Landmarks":
+        """Return the landmarks in another order."""
+        ids = None if self.ids is None else self.ids[order.cpu().numpy()]
+        return Landmarks(self.points[order], self.n_groups, ids)
 
     def measure(
         self,
@@ -147,30 +148,60 @@ class Landmarks:
         self, points: Float[Tensor, "n i"], ids: Ints | None
     ) -> tuple[Int[Tensor, "n g"], Bool[Tensor, "n g"] | None]:
         """Return the nearest landmark of each group; with `ids`, also whether there is any."""
-        transposed, squares, first = self._prepared
-        found, counts, n = [], [], len(points)
-        points = functional.pad(points, (0, 0, 0, -n % _TILE))
-        rough = points.new_empty(_TILE, len(self.points))
-        groups = rough.view(_TILE, self.n_groups, -1)
-        for start in range(0, n, _TILE):
+        transposed, squares = self._prepared
+        tile = max(1, _TILE // len(squares))
+        rough, found = points.new_empty(min(tile, len(points)), len(squares)), []
+        for start in range(0, len(points), tile):
             # Without |x|^2, which is the same for all landmarks.
-            tile = points[start : start + _TILE]
-            torch.addmm(squares, tile, transposed, alpha=-2, out=rough)
+            some = points[start : start + tile]
+            near = torch.addmm(squares, some, transposed, alpha=-2, out=rough[: len(some)])
             if ids is not None and self.ids is not None:
-                is_self = ids[start : start + _TILE, None] == self.ids
-                rough[: len(is_self)].masked_fill_(
-                    torch.from_numpy(is_self).to(rough.device), torch.inf
-                )
-                counts.append(groups.amin(-1).isfinite())
-            found.append(_argmin(groups))
-        return torch.cat(found)[:n] + first, torch.cat(counts)[:n] if counts else None
+                near.masked_fill_(self._mark_own(ids[start : start + tile]), torch.inf)
+            found.append(_two_least(near.view(len(some), self.n_groups, self._size)))
+        place, least, second = (torch.cat(part) for part in zip(*found, strict=True))
+        size = least.abs() + 4 * points.square().sum(-1, keepdim=True)
+        # Another processor rounds otherwise, and so does onnxruntime.
+        is_doubtful = (second - least < _ROUNDING * size).any(-1)
+        for some in is_doubtful.nonzero().squeeze(-1).split(tile):
+            own = None if ids is None else ids[some.cpu().numpy()]
+            place[some] = self._nearest_exactly(points[some], own)
+        counts = None if ids is None or self.ids is None else least.isfinite()
+        return place + self._first, counts
+
+    def _nearest_exactly(
+        self, points: Float[Tensor, "n i"], ids: Ints | None
+    ) -> Int[Tensor, "n g"]:
+        """Return the place of the nearest in each group, by distances in float64."""
+        apart = torch.addmm(self.squares, points.double(), self.points.T.double(), alpha=-2)
+        if ids is not None and self.ids is not None:
+            apart.masked_fill_(self._mark_own(ids), torch.inf)
+        return _argmin(apart.view(len(points), self.n_groups, self._size))
+
+    def _mark_own(self, ids: Ints) -> Bool[Tensor, "n m"]:
+        """Mark the landmarks that are rows of the fit, or copies of them, themselves."""
+        return torch.from_numpy(ids[:, None] == self.ids).to(self.points.device)
 
     @cached_property
-    def _prepared(self) -> tuple[Float[Tensor, "i m"], Float[Tensor, " m"], Int[Tensor, " g"]]:
-        """Return the points as columns, their squares, and where each group begins."""
-        step = len(self.points) // self.n_groups
-        first = torch.arange(0, len(self.points), step, device=self.points.device)
-        return self.points.T.contiguous(), (self.points**2).sum(-1) + self.handicap, first
+    def squares(self) -> Float[Tensor, " m"]:
+        """Squares of the points, and what later landmarks of a group are further away by."""
+        place = torch.arange(self._size, device=self.points.device).double()
+        handicap = _LARGEST_HANDICAP * place / self._size
+        return (self.points.double() ** 2).sum(-1) + handicap.repeat(self.n_groups)
+
+    @cached_property
+    def _prepared(self) -> tuple[Float[Tensor, "i m"], Float[Tensor, " m"]]:
+        """Return the points as columns, and their squares, as products take them."""
+        return self.points.T.contiguous(), self.squares.float()
+
+    @property
+    def _size(self) -> int:
+        """How many landmarks a group has."""
+        return len(self.points) // self.n_groups
+
+    @cached_property
+    def _first(self) -> Int[Tensor, " g"]:
+        """Where each group begins."""
+        return torch.arange(0, len(self.points), self._size, device=self.points.device)
 
 
 def group_order(n: int, n_groups: int) -> Ints:
@@ -185,6 +216,17 @@ def _argmin(groups: Float[Tensor, "n g k"]) -> Int[Tensor, "n g"]:
     if groups.device.type != "cpu":
         return groups.argmin(-1)
     return torch.from_numpy(groups.numpy().argmin(-1))
+
+
+def _two_least(
+    groups: Float[Tensor, "n g k"],
+) -> tuple[Int[Tensor, "n g"], Float[Tensor, "n g"], Float[Tensor, "n g"]]:
+    """Return the place of the least of each group, it and the second; `groups` is overwritten."""
+    place = _argmin(groups).unsqueeze(-1)
+    least = groups.gather(-1, place)
+    groups.scatter_(-1, place, torch.inf)
+    second = groups.gather(-1, _argmin(groups).unsqueeze(-1))
+    return place.squeeze(-1), least.squeeze(-1), second.squeeze(-1)
 
 
 def typical_distances(

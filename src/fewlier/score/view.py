@@ -14,7 +14,6 @@ from fewlier.arrays import Ints
 from fewlier.density.rows import Rows
 from fewlier.score.coordinates import Coordinates
 from fewlier.score.nearest import (
-    LARGEST_HANDICAP,
     LEAST,
     Landmarks,
     Measured,
@@ -127,7 +126,6 @@ class Side:
         tensors = {"points": self.landmarks.points, "typical": self.typical}
         if self.impossible is not None and self.local is not None:
             tensors |= {"impossible": self.impossible, "local": self.local}
-            tensors["handicap"] = self.landmarks.handicap
         return State({}, {name: tensor.cpu().numpy() for name, tensor in tensors.items()})
 
     @classmethod
@@ -145,16 +143,10 @@ class Side:
         usual = [torch.from_numpy(state.array(name, np.float64, (d,))).to(device) for name in names]
         is_distance = all(bool((part > 0).all()) for part in usual)
         require(is_distance, "a distance of its neighbours is not positive.")
+        landmarks = Landmarks(points, n_groups, None)
         if not of_normals:
-            landmarks = Landmarks(points, n_groups, None, torch.zeros_like(points[:, 0]))
             return cls(space, landmarks, usual[0], None)
-        local, handicap = (
-            torch.from_numpy(state.array(name, np.float32, (len(points), *shape))).to(device)
-            for name, shape in (("local", (d,)), ("handicap", ()))
-        )
-        is_small = bool(((handicap >= 0) & (handicap <= LARGEST_HANDICAP)).all())
-        require(is_small, "what its neighbours are preferred by is out of range.")
-        landmarks = Landmarks(points, n_groups, None, handicap)
+        local = torch.from_numpy(state.array("local", np.float32, (len(points), d))).to(device)
         return cls(space, landmarks, usual[0], usual[1], local)
 
 
@@ -270,7 +262,9 @@ def _measure_normals(space: Space, normals: Rows, ids: Ints) -> tuple[Side, Floa
     typical, measured = _usual(space, landmarks, normals, ids)
     order = torch.from_numpy(group_order(len(ids), _NORMALS)).to(typical.device)
     own = Side(space, landmarks, typical, None).split_log_ratio(measured)[order]
-    landmarks = landmarks.preferring(own.sum(-1))
+    # Of normals that are as near, the one that lies nearest to others counts.
+    order = landmarks.order_by(own.sum(-1))
+    landmarks, own = landmarks.take(order), own[order]
     typical, measured = _usual(space, landmarks, normals, ids)
     usual = 2 * space.n_axes * space.weight.clamp_min(1)
     impossible = torch.maximum(measured.distances.amax(0), usual)

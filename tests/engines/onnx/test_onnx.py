@@ -15,6 +15,7 @@ from factories import FEATURES, payments, small
 from fewlier import AnomalyDetector
 from fewlier.errors import UserError
 from fewlier.graph.check import check, feed
+from fewlier.graph.export import export
 from fewlier.table import Table
 
 HERE = Path(__file__).parent
@@ -63,6 +64,19 @@ def test_a_graph_says_what_the_library_says(exported, detector):
     for n in (1, 7):
         alone = session.run(None, {name: cells[:n] for name, cells in columns.items()})[0]
         np.testing.assert_allclose(alone, score[:n], atol=1e-6)
+
+
+def test_where_many_rows_are_as_near_a_graph_takes_the_same_neighbours(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(1, 6, (3600, 5)).astype(float), columns=[*"abcde"])
+    table = table.mask(rng.random(table.shape) < 0.05)
+    detector = small().fit(table[:600], np.where(np.arange(600) < 8, 1, np.nan))
+    export(detector.model_, tmp_path / "stars.onnx", is_checked=True)
+    encoder, fresh = detector.model_.encoder, table[600:]
+    columns = feed(encoder, encoder.schema.match(Table.of(fresh)), {})
+    score, _, is_anomaly = onnxruntime.InferenceSession(tmp_path / "stars.onnx").run(None, columns)
+    np.testing.assert_allclose(score, detector.anomaly_score(fresh), atol=1e-4)
+    np.testing.assert_array_equal(is_anomaly, detector.predict(fresh) == 1)
 
 
 def test_the_file_is_sound_and_says_what_its_inputs_are(exported, detector):
