@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.batches import ADDED, BatchScorer
+from fewlier.batches import BatchScorer
 from fewlier.files import score_file
+from fewlier.scored import ADDED
 from fewlier.table.reading import open_table
 
 ROWS = payments(60, seed=4)

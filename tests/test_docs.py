@@ -46,15 +46,6 @@ def test_whatever_the_readme_shows_of_commands_is_what_they_print():
 
 
 @pytest.mark.slow
-def test_the_example_for_python_runs(capsys):
-    guide = (ROOT / "docs" / "GUIDE.md").read_text("utf-8")
-    (code,) = blocks(guide.split("## In Python")[1], "python")
-    exec(code, {})
-    *_, best = capsys.readouterr().out.splitlines()
-    assert best.startswith("{'density': ")
-
-
-@pytest.mark.slow
 def test_the_examples_for_streams_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("payments").mkdir()

@@ -1,4 +1,4 @@
-"""README.md and docs/GUIDE.md show what their commands print, as tools/guide.py finds out."""
+"""Documents show what their commands and programs print, as tools/guide.py finds out."""
 
 import re
 import subprocess
@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "GUIDE.md"
+DOCUMENTS = [GUIDE, ROOT / "docs" / "PYTHON.md", ROOT / "README.md"]
 TOOL = ROOT / "tools" / "guide.py"
 
 
@@ -33,7 +34,7 @@ def document(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("path", [GUIDE, ROOT / "README.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_a_document_shows_what_its_commands_print(path):
     done = run(path, "--check")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -74,6 +75,37 @@ def test_commands_run_in_one_folder_and_their_output_is_written_below_them(docum
         "Words.\n\n```console\n$ echo 7 > seven; echo '  wide  '\n  wide\n```\n"
         "Words.\n\n```console\n$ cat seven\n7\n$ pwd > here\n```\n"
     )
+    assert run(path, "--check").returncode == 0
+
+
+def test_blocks_of_python_are_one_program_whose_output_is_written_below_them(tmp_path):
+    path = tmp_path / "document.md"
+    blocks = ("x = 3\n", "print(x)\n", "open('made', 'w')\nprint('a ', x + 1)\n")
+    first, second, third = (f"```python\n{code}```\n" for code in blocks)
+    path.write_text(f"{first}\n{second}\n```text\nold\n```\n\nWords.\n\n{third}\nEnd.\n", "utf-8")
+    done = run(path, "--check")
+    assert done.returncode == 1
+    assert "$ print(x)\n" in done.stdout
+    assert "-old\n+3" in done.stdout
+    assert done.stdout.endswith("guide: 2 of 3 commands print something else\n")
+    assert run(path).returncode == 0
+    assert path.read_text("utf-8") == (
+        f"{first}\n{second}\n```text\n3\n```\n\nWords.\n\n{third}\n```text\na  4\n```\n\nEnd.\n"
+    )
+    assert run(path, "--check").returncode == 0
+
+
+def test_a_program_that_fails_is_shown_with_its_error(tmp_path):
+    path = tmp_path / "document.md"
+    path.write_text("```python\n1 / 0\n```\n\n```text\nold\n```\n", "utf-8")
+    done = run(path)
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_python_whose_output_is_not_shown_is_not_run(tmp_path):
+    path = tmp_path / "document.md"
+    path.write_text("```python\n1 / 0\n```\n", "utf-8")
     assert run(path, "--check").returncode == 0
 
 

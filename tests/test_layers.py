@@ -11,14 +11,14 @@ ROOT = Path(__file__).parents[1] / "src" / "fewlier"
 
 FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"arrays", "errors", "progress", "stopping", "shown"},
-    {"state", "atomic", "room", "threads"},
+    {"state", "atomic", "room", "threads", "markup"},
     {"table"},
     {"density", "decision"},
     {"training"},
     {"score"},
     {"fit", "reasons"},
     {"update"},
-    {"settings", "summary"},
+    {"settings", "summary", "scored"},
     {"given"},
     {"modelfile"},
     {"detector"},
@@ -33,7 +33,8 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # What these need of torch they import when it is needed.
 WITHOUT_TORCH = ["arrays", "errors", "stopping", "shown", "state", "atomic", "room", "table"]
-WITHOUT_TORCH += ["decision", "training.history", "summary", "cli", "modelfile.container"]
+WITHOUT_TORCH += ["markup", "decision", "training.history", "summary", "cli"]
+WITHOUT_TORCH += ["modelfile.container"]
 
 MAX_FUNCTION_LINES = 60  # without its docstring
 MAX_FILE_LINES, MAX_LINES_OF = 350, {"detector.py": 500}

@@ -1,12 +1,15 @@
-"""Run the commands that documents show: `python tools/guide.py docs/GUIDE.md README.md [--check]`.
+"""Run what documents show: `python tools/guide.py docs/GUIDE.md docs/PYTHON.md [--check]`.
 
 A block of the kind `console` shows commands, each after "$ ", and below it what it prints. All
-commands of a document run one after the other in one temporary folder. The blocks are replaced;
-with --check they are compared instead, and a block that shows anything else fails (exit code 1).
+commands of a document run one after the other in one temporary folder. In a document with a block
+of the kind `text` below one of the kind `python`, the blocks of Python are one program, and each
+block of text is what the one above it prints. What is shown is replaced; with --check it is
+compared instead, and a block that shows anything else fails (exit code 1).
 """
 
 import argparse
 import difflib
+import json
 import os
 import re
 import subprocess
@@ -17,10 +20,24 @@ from decimal import Decimal
 from pathlib import Path
 
 Step = tuple[str, str]
-"""A command, and what it prints."""
+"""A command, or a block of Python, and what it prints."""
 
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", flags=re.MULTILINE | re.DOTALL)
 PROMPT = "$ "
+PYTHON = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?",
+    flags=re.MULTILINE | re.DOTALL,
+)
+# Reads the blocks of a program, and writes what each of them prints.
+RUN = """\
+import contextlib, io, json, sys
+names, printed = {"__name__": "__main__"}, []
+for code in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(code, names)
+    printed.append(output.getvalue())
+json.dump(printed, sys.stdout)
+"""
 # One thread adds numbers up in the same order everywhere, and does not quarrel for cores.
 ENVIRONMENT = {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
 # Lines about the progress come only where a command takes long.
@@ -53,15 +70,42 @@ def treat(document: Path, *, check: bool) -> int:
     """Replace the blocks of a document, or compare them; return the exit code."""
     text = document.read_text("utf-8")
     shown = [step for block in BLOCK.findall(text) for step in steps(block)]
+    program = blocks_of_python(text)
     with tempfile.TemporaryDirectory() as folder:
         printed = [(command, output_of(command, Path(folder))) for command, _ in shown]
+        told = run_python([code for code, _ in program], Path(folder)) if program else []
     if not check:
-        document.write_text(rewritten(text, printed), "utf-8")
-        print(f"guide: wrote the output of {len(printed)} commands to {document}")
+        document.write_text(rewritten(text, printed, told), "utf-8")
+        what = f" and {len(told)} blocks of Python" if told else ""
+        print(f"guide: wrote the output of {len(printed)} commands{what} to {document}")
         return 0
-    stale = [difference(*pair) for pair in zip(shown, printed, strict=True) if not alike(*pair)]
-    print(*stale, f"guide: {len(stale)} of {len(shown)} commands print something else", sep="\n")
+    pairs = zip(shown + program, printed + told, strict=True)
+    stale = [difference(*pair) for pair in pairs if not alike(*pair)]
+    n = len(shown + program)
+    print(*stale, f"guide: {len(stale)} of {n} commands print something else", sep="\n")
     return 1 if stale else 0
+
+
+def blocks_of_python(text: str) -> list[Step]:
+    """Return the blocks of Python with what is shown below them; none if that is never shown."""
+    found = [(block["code"], block["output"] or "") for block in PYTHON.finditer(text)]
+    return found if any(output for _, output in found) else []
+
+
+def run_python(blocks: Sequence[str], folder: Path) -> list[Step]:
+    """Run blocks as one program in a folder, and return them with what each prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=folder,
+        env=os.environ | ENVIRONMENT,
+        input=json.dumps(blocks),
+        capture_output=True,
+        encoding="utf-8",
+    )
+    if done.returncode:
+        sys.exit(f"guide: the program ended with exit code {done.returncode}:\n{done.stderr}")
+    outputs = (re.sub(r" +$", "", text, flags=re.MULTILINE) for text in json.loads(done.stdout))
+    return list(zip(blocks, outputs, strict=True))
 
 
 def steps(block: str) -> list[Step]:
@@ -90,15 +134,21 @@ def output_of(command: str, folder: Path) -> str:
     return f"{output}\n" if output else ""
 
 
-def rewritten(text: str, printed: Sequence[Step]) -> str:
-    """Return the document with this below its commands."""
-    outputs = iter(printed)
+def rewritten(text: str, printed: Sequence[Step], told: Sequence[Step]) -> str:
+    """Return the document with this below its commands, and below its blocks of Python."""
+    outputs, answers = iter(printed), iter(told)
 
     def fresh(block: re.Match[str]) -> str:
         parts = (next(outputs) for _ in steps(block.group()))
         return "".join(f"{PROMPT}{command}\n{output}" for command, output in parts)
 
-    return BLOCK.sub(fresh, text)
+    def answered(_: re.Match[str]) -> str:
+        code, output = next(answers)
+        shown = f"\n```text\n{output}```\n" if output else ""
+        return f"```python\n{code}```\n{shown}"
+
+    text = BLOCK.sub(fresh, text)
+    return PYTHON.sub(answered, text) if told else text
 
 
 def alike(shown: Step, printed: Step) -> bool:
@@ -126,7 +176,7 @@ def difference(shown: Step, printed: Step) -> str:
     """Return what a command should print and prints, line by line."""
     before, after = (output.splitlines() for _, output in (shown, printed))
     lines = difflib.unified_diff(before, after, "the document", "the command", lineterm="")
-    return "\n".join([f"{PROMPT}{shown[0]}", *lines])
+    return "\n".join([f"{PROMPT}{shown[0].rstrip()}", *lines])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A batch of rows with its scores: the one way to score, and what is counted over all batches."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -9,31 +9,16 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import pyarrow as pa
 
-from fewlier.arrays import Bools, Floats, Ints
+from fewlier.arrays import Floats, Ints
 from fewlier.atomic import PathLike
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.detector import AnomalyDetector
-from fewlier.errors import UserError
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
-from fewlier.shown import list_names
+from fewlier.scored import added, check_free, judge
 from fewlier.table import Table
 from fewlier.table.reading import Batch, naming
-
-ADDED = {
-    "anomaly_score": pa.float64(),
-    "is_anomaly": pa.bool_(),
-    "p_value": pa.float64(),
-    "reason": pa.string(),
-}
-"""Columns that scoring adds, and their types."""
-N_REASONS = 3
-
-
-def added(with_reason: bool) -> dict[str, pa.DataType]:
-    """Return the columns that scoring adds, the reason only where it is wanted."""
-    return {name: dtype for name, dtype in ADDED.items() if with_reason or name != "reason"}
 
 
 class ScoredBatch(NamedTuple):
@@ -56,29 +41,12 @@ class ScoredBatch(NamedTuple):
 
         `typed` gives columns of text the types of the model.
         """
-        is_anomaly = self.scores > threshold
-        p_values = model.calibration.p_value(self.scores)
-        columns: list[Sequence[object] | Floats | Bools] = [self.scores, is_anomaly, p_values]
-        if with_reason:
-            reasons: list[str | None] = [None] * len(self.scores)
-            flagged = np.flatnonzero(is_anomaly)
-            found = self.explain(flagged).reasons(N_REASONS) if len(flagged) else []
-            for row, why in zip(flagged, found, strict=True):
-                reasons[row] = "; ".join(map(str, why))
-            columns.append(reasons)
+        explain = self.explain if with_reason else None
+        new = judge(self.scores, model.calibration, threshold, explain)
         rows = self.batch.typed(self.table, model.encoder.schema) if typed else self.batch.rows
-        for (name, dtype), values in zip(added(with_reason).items(), columns, strict=True):
-            rows = rows.append_column(name, pa.chunked_array([pa.array(values, dtype)]))
+        for name, column in zip(new.column_names, new.columns, strict=True):
+            rows = rows.append_column(name, column)
         return rows
-
-
-def check_free(names: Sequence[str]) -> None:
-    """Refuse a table that has columns of the names that scoring adds."""
-    if taken := [name for name in ADDED if name in names]:
-        raise UserError(
-            f"the table already has columns that scoring adds: {list_names(taken)}. Score the "
-            "original table, or rename them."
-        )
 
 
 @final
@@ -151,8 +119,8 @@ class BatchScorer:
         batch = Batch(file, pa.Table.from_batches([rows]), start, None)
         scored = ScoredBatch.of(batch, explain(self.model, batch.table(self.model.encoder.schema)))
         threshold = self.model.calibration.threshold
-        added = scored.add_scores(self.model, threshold, with_reason=self.with_reason)
-        new = added.columns[rows.num_columns :]
+        whole = scored.add_scores(self.model, threshold, with_reason=self.with_reason)
+        new = whole.columns[rows.num_columns :]
         return pa.RecordBatch.from_arrays(
             [*rows.columns, *(column.combine_chunks() for column in new)], schema=schema
         )

@@ -4,15 +4,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from fewlier import markup
 from fewlier.arrays import Floats, Ints
-from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.density import read_density
 from fewlier.density.base import DensitySettings
@@ -26,12 +26,13 @@ from fewlier.reasons.explanation import Explanation, explain
 from fewlier.room import within_memory
 from fewlier.score.held_out import held_out_scores
 from fewlier.score.model import FittedModel
+from fewlier.scored import judge
 from fewlier.settings import read_recipe, read_seed
 from fewlier.summary import Summary, summarise
 from fewlier.table import Table
-from fewlier.table.frame import row_labels
 from fewlier.table.labels import Labels
 from fewlier.table.matching import match_rows
+from fewlier.table.origin import Origin
 from fewlier.training.history import MemberHistory
 from fewlier.training.kept_rows import KeptRows
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
@@ -222,11 +223,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             self._plan = plan
         self._kept_rows = KeptRows.draw(plan) if self.keep_rows else None
         self._remember_columns(given.names, given.has_names)
-        self.set_threshold(false_alarm_rate=self.false_alarm_rate)
         seconds = time.perf_counter() - started
         summary = summarise(self.model_, history, given.labels, seconds, plan.notes)
         self._summary = given.complete(summary)
-        return self
+        return self.set_threshold(false_alarm_rate=self.false_alarm_rate)
 
     def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
         """Learn from more labelled rows, without the table that the detector was fitted to.
@@ -259,14 +259,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self._kept_rows = KeptRows.draw(plan)
         if hasattr(self, "_plan"):
             self._plan = self._plan.after(plan)
-        self.set_threshold(false_alarm_rate=self.false_alarm_rate)
         seconds, notes = time.perf_counter() - started, plan.notes
         by_rate = model.calibration.at_false_alarm_rate(self.false_alarm_rate)
         if model.calibration.threshold != by_rate.threshold:
             notes += (f"The threshold had been moved ({before.rule}); move it again.",)
         summary = summarise(self.model_, history, labels.take(news.is_news), seconds, notes)
         self._summary = summary.after(before, news.replaced)
-        return self
+        return self.set_threshold(false_alarm_rate=self.false_alarm_rate)
 
     def anomaly_score(self, X: object) -> Floats:
         """Return how anomalous each row is, shape (n,), in `score_unit_`; higher is odder."""
@@ -331,7 +330,27 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     def explain(self, X: object) -> Explanation:
         """Return what each column adds to the score of each row; its `meaning` says how."""
-        return explain(self._model(), self._table(X), row_labels(X))
+        return explain(self._model(), self._table(X), Origin.of(X))
+
+    def score_frame(self, X: object, *, with_reason: bool = False) -> Any:  # noqa: ANN401
+        """Return a DataFrame of the library of X: score, verdict and p-value of each row.
+
+        It has the columns that `fewlier score` adds, `anomaly_score`, `is_anomaly` and `p_value`,
+        and with `with_reason` the `reason` of each anomaly in words. Rows keep their order, and of
+        pandas their index. An array or a stream gives a pyarrow table.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> X = pd.DataFrame({"weight": [0.04 * i for i in range(200)]})
+        >>> detector = AnomalyDetector(max_epochs=1, random_state=0).fit(X)
+        >>> new = pd.DataFrame({"weight": [4.0, 50.0]}, index=["apple", "melon"])
+        >>> detector.score_frame(new)["is_anomaly"].to_dict()
+        {'apple': False, 'melon': True}
+        """
+        why, calibration = self.explain(X), self._model().calibration
+        explain = why.take if with_reason else None
+        return why.origin.frame(judge(why.score, calibration, calibration.threshold, explain))
 
     def set_threshold(
         self,
@@ -355,43 +374,16 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             `predict_proba`. Without `contamination`, the share of anomalies is that of labelled
             anomalies among the training rows.
         """
-        costs = cost_miss, cost_alarm
-        calibration = self._model().calibration
-        if costs != (None, None):
-            calibration = self._at_costs(false_alarm_rate, contamination, costs)
-        elif (false_alarm_rate is None) == (contamination is None):
-            raise ParameterError(
-                "The threshold must be set by either 'false_alarm_rate' or 'contamination', or by "
-                f"costs; got {false_alarm_rate!r} and {contamination!r}. Give exactly one."
-            )
-        elif contamination is not None:
-            calibration = calibration.at_contamination(contamination)
-        elif false_alarm_rate is not None:
-            outcome = f"the threshold stands for {calibration.smallest_rate:.2g}"
-            calibration = calibration.at_false_alarm_rate(false_alarm_rate)
-            calibration.warn_if_too_few("false-alarm rate", false_alarm_rate, outcome)
-        self.model_ = self._model().with_calibration(calibration)
+        model = self._model()
+        calibration = model.calibration.by_rule(
+            false_alarm_rate=false_alarm_rate,
+            contamination=contamination,
+            cost_miss=cost_miss,
+            cost_alarm=cost_alarm,
+            labelled_share=self.summary_.labelled_share,
+        )
+        self.model_ = model.with_calibration(calibration)
         return self
-
-    def _at_costs(
-        self,
-        false_alarm_rate: float | None,
-        contamination: float | None,
-        costs: tuple[float | None, float | None],
-    ) -> Calibration:
-        miss, alarm = costs
-        if miss is None or alarm is None or false_alarm_rate is not None:
-            absent = "'cost_miss'" if miss is None else "'cost_alarm'"
-            is_whole = miss is not None and alarm is not None
-            found = "got all three. Leave one rule out." if is_whole else f"{absent} is not given."
-            raise ParameterError(
-                "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
-                f"'false_alarm_rate'; {found}"
-            )
-        rows = self.summary_
-        share = rows.n_anomaly / (rows.n_anomaly + rows.n_normal + rows.n_unlabelled)
-        share = share if contamination is None else contamination
-        return self._model().calibration.at_costs(miss, alarm, share)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted detector to a file, whole or not at all; scores survive bit for bit.
@@ -477,6 +469,18 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def _repr_html_inner(self) -> str:
+        """Show what the fit did; before the fit, scikit-learn's diagram."""
+        if not hasattr(self, "model_"):
+            diagram: str = super()._repr_html_inner()
+            return diagram
+        return markup.fragment(" ".join(repr(self).split()), self.summary_.to_markup())
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """Return the ways to show it; scikit-learn may be told to show no HTML."""
+        as_html = getattr(self, "_repr_html_", None)
+        return {"text/plain": repr(self)} | ({"text/html": as_html()} if as_html else {})
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the detector to scikit-learn."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlier.arrays import Floats, Ints
-from fewlier.batches import ScoredBatch, Tally, check_free, explain_later
+from fewlier.batches import ScoredBatch, Tally, explain_later
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.decision.threshold import check_share
@@ -20,6 +20,7 @@ from fewlier.errors import LeftOutWarning, UserError, warn
 from fewlier.progress import FitProgress, Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
+from fewlier.scored import check_free
 from fewlier.table import Table
 from fewlier.table.choice import RowChoice
 from fewlier.table.folder import TableFolder

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from fewlier.atomic import PathLike
-from fewlier.batches import ScoredBatch, Tally, check_free
+from fewlier.batches import ScoredBatch, Tally
 from fewlier.decision.threshold import check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import warn
@@ -14,6 +14,7 @@ from fewlier.files import ScoreReport
 from fewlier.progress import Progress, silent
 from fewlier.reasons.explanation import explain
 from fewlier.score.model import FittedModel
+from fewlier.scored import check_free
 from fewlier.shown import list_some
 from fewlier.table.folder import TableFolder
 from fewlier.table.reading import Batch, naming, open_table

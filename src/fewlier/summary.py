@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import numpy.typing as npt
 
+from fewlier import markup
 from fewlier.decision.threshold import Threshold
 from fewlier.shown import shown
 from fewlier.state import State, is_count, is_number, is_text
@@ -74,21 +75,40 @@ class Summary:
 
     def __str__(self) -> str:
         """Return one line per fact."""
+        return "\n".join(f"{name:<12}{text}" for name, text in self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what it says, as names and texts."""
         weights = ", ".join(f"{lam:g}: {w:.2f}" for lam, w in self.lambda_weights.items() if w)
         meaning = self.decision.meaning
         compared = f", compared with {self.n_compared} rows" if self.n_compared else ""
-        lines = [
-            f"rows        {self.n_normal} normal, {self.n_anomaly} anomalous, "
-            f"{self.n_unlabelled} unlabelled",
-            *([f"kinds       {listed_counts(self.labelled_kinds)}"] * bool(self.labelled_kinds)),
-            f"columns     {_by_kind(self.kinds)}",
-            f"lambda      {weights} (weight in the density)",
-            f"validation  {self.criterion.replace('_', ' ')} {self.validation:.3f}",
-            f"threshold   {self.threshold:.4g} {self.unit}{f' ({meaning})' if meaning else ''}",
-            f"cost        {self.passes_per_row} network passes per row{compared}",
-            f"time        {self.seconds:.1f} s",
+        rows = f"{self.n_normal} normal, {self.n_anomaly} anomalous, {self.n_unlabelled} unlabelled"
+        return [
+            ("rows", rows),
+            *([("kinds", listed_counts(self.labelled_kinds))] * bool(self.labelled_kinds)),
+            ("columns", _by_kind(self.kinds)),
+            ("lambda", f"{weights} (weight in the density)"),
+            ("validation", f"{self.criterion.replace('_', ' ')} {self.validation:.3f}"),
+            ("threshold", f"{self.threshold:.4g} {self.unit}{f' ({meaning})' if meaning else ''}"),
+            ("cost", f"{self.passes_per_row} network passes per row{compared}"),
+            ("time", f"{self.seconds:.1f} s"),
+            *(("note", note) for note in self.notes),
         ]
-        return "\n".join(lines + [f"note        {note}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        return markup.fragment("What the fit did", self.to_markup())
+
+    def to_markup(self) -> list[markup.Html]:
+        """Return what a notebook shows of a fit: facts, and on a click columns and members."""
+        columns = markup.table(("column", "kind"), self.kinds.items())
+        header = ("lambda", "fold", self.criterion.replace("_", " "), "best epoch", "weight")
+        members = markup.table(header, map(_member_cells, self.history))
+        return [
+            markup.facts(self._facts()),
+            markup.folded(f"{len(self.kinds):,} columns", columns),
+            markup.folded(f"{len(self.history)} members of the density", members),
+        ]
 
     @property
     def threshold(self) -> float:
@@ -99,6 +119,11 @@ class Summary:
     def rule(self) -> str:
         """What the threshold stands for."""
         return self.decision.rule
+
+    @property
+    def labelled_share(self) -> float:
+        """Share of labelled anomalies among the rows."""
+        return self.n_anomaly / (self.n_anomaly + self.n_normal + self.n_unlabelled)
 
     def after(self, before: "Summary", replaced: npt.NDArray[np.int8]) -> "Summary":
         """Return this summary of an update with the rows of what came before counted in.
@@ -147,6 +172,13 @@ class Summary:
             labelled_kinds=state.mapping("labelled_kinds", lambda n: is_count(n, 1), "of counts"),
             **{name: state.count(name) for name in _COUNTS},
         )
+
+
+def _member_cells(member: MemberHistory) -> tuple[str | markup.Bar, ...]:
+    """Return the cells of one member's line."""
+    criterion = "diverged" if member.criterion is None else f"{member.criterion:.3f}"
+    weight = markup.Bar(f"{member.weight:.2f}", member.weight)
+    return f"{member.lam:g}", str(member.fold), criterion, str(member.best_epoch), weight
 
 
 def _is_pair(value: object) -> bool:

@@ -17,7 +17,7 @@ import pytest
 from factories import FEATURES, payments
 
 from fewlier import AnomalyDetector
-from fewlier.batches import ADDED
+from fewlier.scored import ADDED
 from fewlier.table import reading
 
 ROWS = payments(150, seed=1)

@@ -86,6 +86,42 @@ class Calibration:
             state.positive("prior", below=1) if state.has("prior") else None,
         )
 
+    def by_rule(
+        self,
+        *,
+        false_alarm_rate: float | None,
+        contamination: float | None,
+        cost_miss: float | None,
+        cost_alarm: float | None,
+        labelled_share: float,
+    ) -> "Calibration":
+        """Move the threshold by the one rule that is given, as `AnomalyDetector.set_threshold`.
+
+        By costs, `labelled_share` stands in for a contamination that is not given.
+        """
+        if (cost_miss, cost_alarm) != (None, None):
+            if cost_miss is None or cost_alarm is None or false_alarm_rate is not None:
+                absent = "'cost_miss'" if cost_miss is None else "'cost_alarm'"
+                is_whole = cost_miss is not None and cost_alarm is not None
+                all_three = "got all three. Leave one rule out."
+                raise ParameterError(
+                    "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
+                    f"'false_alarm_rate'; {all_three if is_whole else f'{absent} is not given.'}"
+                )
+            share = labelled_share if contamination is None else contamination
+            return self.at_costs(cost_miss, cost_alarm, share)
+        if contamination is not None and false_alarm_rate is None:
+            return self.at_contamination(contamination)
+        if false_alarm_rate is None or contamination is not None:
+            raise ParameterError(
+                "The threshold must be set by either 'false_alarm_rate' or 'contamination', or by "
+                f"costs; got {false_alarm_rate!r} and {contamination!r}. Give exactly one."
+            )
+        outcome = f"the threshold stands for {self.smallest_rate:.2g}"
+        moved = self.at_false_alarm_rate(false_alarm_rate)
+        moved.warn_if_too_few("false-alarm rate", false_alarm_rate, outcome)
+        return moved
+
     def at_false_alarm_rate(self, rate: float) -> "Calibration":
         """Move the threshold so that fresh normals exceed it with probability at most `rate`.
 

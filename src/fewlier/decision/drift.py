@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from fewlier import markup
 from fewlier.arrays import Floats, Ints
 from fewlier.shown import shown
 from fewlier.state import State, require
@@ -187,6 +188,23 @@ class Drift:
             f"{self.n_rows} rows no longer look like the training normals: "
             f"{', '.join(named)}{more}. Check the data, or fit again."
         )
+
+    def _repr_html_(self) -> str:
+        """Show what has changed, or else what comes nearest to a change."""
+        nearest = sorted(self.changes, key=lambda change: -change.distance)
+        changes = self.found or nearest[:MAX_NAMED]
+        lines = [
+            (
+                "gaps" if change.what == "missing" else change.what,
+                change.column or "",
+                markup.Bar(f"{change.distance:.2f}", change.distance),
+                f"{change.p_value:.3g}",
+                "yes" if change.is_drift else "no",
+            )
+            for change in changes
+        ]
+        header = ("what", "column", "distance", "p-value", "drift")
+        return markup.fragment(str(self), [markup.table(header, lines)])
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

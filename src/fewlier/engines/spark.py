@@ -8,8 +8,9 @@ import pyarrow as pa
 import torch
 
 from fewlier.atomic import PathLike
-from fewlier.batches import BatchScorer, added, check_free
+from fewlier.batches import BatchScorer
 from fewlier.errors import missing_package
+from fewlier.scored import added, check_free
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

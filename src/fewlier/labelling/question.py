@@ -1,13 +1,15 @@
 """`Question`: a row to judge, and all that helps to judge it. `Progress`: how far the work is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
+from fewlier import markup
 from fewlier.labelling.answers import Answer, Cell
 from fewlier.labelling.insight import Histogram
 from fewlier.labelling.remaining import Remaining
 from fewlier.reasons.reason import Reason
+from fewlier.table.label_column import listed_counts
 
 
 @final
@@ -117,6 +119,27 @@ class Progress:
     has_fit: bool
     fit_error: str | None
     scores: Histogram
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        return markup.fragment("Labelling", [markup.facts(self._facts())])
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "rows asked", f"{self.asked:,}"
+        yield "anomalies found", f"{self.found:,}"
+        yield "normal", f"{self.normal:,}"
+        yield "skipped", f"{self.skipped:,}"
+        if self.known:
+            yield "known before", f"{self.known:,}"
+        if self.kinds:
+            yield "kinds", listed_counts(self.kinds)
+        if self.remaining:
+            estimate, low, high = self.remaining
+            yield "probably left", f"{estimate:.0f} anomalies (90 % interval {low:,} to {high:,})"
+        if self.fit_error:
+            yield "fit", self.fit_error
+        elif self.is_fitting or self.has_fit:
+            yield "fit", "under way in the background" if self.is_fitting else "done"
 
     def to_json(self) -> dict[str, Any]:
         """Return the progress as JSON values."""

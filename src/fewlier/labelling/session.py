@@ -66,9 +66,8 @@ class Session:
     Notes
     -----
     Questions are chosen among all rows of a table of up to 20,000. From a larger one they are
-    chosen among the 15,000 rows worth most and 5,000 others drawn at random. This pool is renewed
-    in the background at every tenth answer: all rows are looked at again with what has been
-    learned.
+    chosen among the 15,000 rows worth most and 5,000 others drawn at random; at every tenth answer
+    these are chosen anew in the background, with what has been learned.
 
     Examples
     --------
@@ -259,6 +258,10 @@ class Session:
     def n_rows(self) -> int:
         """Number of rows of the table."""
         return self._subject.n_rows
+
+    def _repr_html_(self) -> str:
+        """Show how far the work is; `fewlier.notebook.label` also asks."""
+        return self.progress._repr_html_()
 
     def close(self) -> None:
         """Stop what runs in the background, and let others write to the file."""

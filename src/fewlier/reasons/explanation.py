@@ -1,22 +1,28 @@
 """`Explanation`: the scores of rows, column by column, and what was expected of each."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from fewlier import markup
 from fewlier.arrays import Floats, Ints
 from fewlier.errors import UserError
 from fewlier.reasons.expectation import Expectation, expect
 from fewlier.reasons.reason import VISIBLE, Reason
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Table
+from fewlier.table.origin import Origin
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+N_SHOWN = 10
+"""Rows that a notebook shows, those that score highest."""
 
 
 @final
@@ -48,15 +54,15 @@ class Explanation:
         What contributions and remainder mean for this density, in a sentence.
     expected : Expectation
         What was expected of every cell given the others.
-    index : pandas.Index or None
-        Labels of the rows, if they came in a pandas DataFrame.
+    origin : Origin
+        The DataFrame library that the rows came in, and their labels.
     """
 
     table: Table
     encoded: Encoded
     score: Floats
     model: FittedModel
-    index: Any | None = None
+    origin: Origin = field(default_factory=Origin)
 
     def __repr__(self) -> str:
         """Say what it holds; the arrays and the model are long."""
@@ -112,9 +118,8 @@ class Explanation:
 
     def take(self, rows: Ints) -> "Explanation":
         """Return the explanation of some rows, given by their positions."""
-        index = None if self.index is None else self.index.take(rows)
         cells = self.table.take(rows), self.encoded.take(rows)
-        return Explanation(*cells, self.score[rows], self.model, index)
+        return Explanation(*cells, self.score[rows], self.model, self.origin.take(rows))
 
     def followed_by(self, other: "Explanation") -> "Explanation":
         """Return this explanation with the rows of another after its own, without an index."""
@@ -163,10 +168,10 @@ class Explanation:
                 f"A row given by an integer must be a position from 0 to {n - 1}; got {row}. "
                 "For an integer label of X's index, give X.index.get_loc(label)."
             )
-        if self.index is None:
+        if self.origin.index is None:
             raise UserError(f"Rows without an index must be given by position; got {row!r}.")
         try:
-            found = np.arange(n)[self.index.get_loc(row)]
+            found = np.arange(n)[self.origin.index.get_loc(row)]
         except (KeyError, TypeError) as error:
             raise UserError(f"A row must be a label of X's index; got {row!r}.") from error
         if np.size(found) != 1:
@@ -198,6 +203,42 @@ class Explanation:
         types |= {"expected_categories": pa.list_(pair), "aspect": pa.string()}
         return pa.Table.from_pylist(lines, pa.schema(types))
 
+    def to_frame(self) -> Any:  # noqa: ANN401 - of any library
+        """Return `to_arrow` as a DataFrame of the library that X came in; of arrays as it is.
+
+        A pandas index is kept: all lines about a row have its label.
+        """
+        lines = self.to_arrow()
+        return self.origin.take(lines["row"].to_numpy()).frame(lines)
+
+    def _repr_html_(self) -> str:
+        """Show the rows that score highest, with the reasons of each."""
+        order = np.argsort(-self.score, kind="stable")[:N_SHOWN]
+        return markup.fragment(self._title(len(order)), [self.take(order)._as_lines(order)])
+
+    def _title(self, n_shown: int) -> str:
+        calibration = self.model.calibration
+        n_rows, n_above = len(self.score), int((self.score > calibration.threshold).sum())
+        above = f"{n_above:,} above the threshold of {calibration.threshold:.4g} {self.unit}"
+        highest = f". The {n_shown} that score highest:" if n_shown < n_rows else ""
+        return f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}, {above}{highest}"
+
+    def _as_lines(self, rows: Ints) -> markup.Html:
+        """Return the reasons of all rows as lines of a table; `rows` are their positions in X."""
+        labels = rows if self.origin.index is None else self.origin.index
+        p_values = self.model.calibration.p_value(self.score)
+        found = self.reasons() if len(rows) else []
+        longest = max((why.contribution for reasons in found for why in reasons), default=1.0)
+        lines: list[list[str | markup.Bar]] = []
+        for label, score, p_value, reasons in zip(labels, self.score, p_values, found, strict=True):
+            about = [str(label), f"{score:.4g}", f"{p_value:.3g}"]
+            for why in reasons:
+                bar = markup.Bar(f"{why.contribution:+.2f}", why.contribution / max(longest, 1e-9))
+                lines.append([*about, f"{why.column} {why.state}", why.expectation, bar])
+                about = [""] * len(about)
+        names = ("row", "score", "p-value", "value", "expected", f"adds ({self.unit})")
+        return markup.table(names, lines)
+
     def _line(self, row: int, column: int) -> dict[str, Any]:
         reason = self._reason(row, column, self.expected, row * len(self.columns) + column)
         value, likely = reason.value, reason.expected_categories
@@ -206,11 +247,7 @@ class Explanation:
         return {"row": row} | reason._asdict() | {"value": text, "expected_categories": pairs}
 
 
-def explain(
-    model: FittedModel,
-    table: Table,
-    index: Any | None = None,  # noqa: ANN401
-) -> Explanation:
-    """Score rows in the form of the training table, and say why; `index` has their labels."""
+def explain(model: FittedModel, table: Table, origin: Origin | None = None) -> Explanation:
+    """Score rows in the form of the training table, and say why."""
     encoded = model.encoder.encode(table)
-    return Explanation(table, encoded, model.score(encoded), model, index)
+    return Explanation(table, encoded, model.score(encoded), model, origin or Origin())

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlier.arrays import Bools, Floats
-from fewlier.batches import N_REASONS, Tally
+from fewlier.batches import Tally
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import KindEvaluation, evaluate_kinds
@@ -18,6 +18,7 @@ from fewlier.progress import Progress
 from fewlier.reasons.explanation import Explanation
 from fewlier.reasons.reason import Reason
 from fewlier.report.sketches import Sketch
+from fewlier.scored import N_REASONS
 from fewlier.summary import Summary
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, Labels

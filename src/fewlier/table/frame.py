@@ -177,14 +177,6 @@ def has_names(data: object) -> bool:
     return any(hasattr(type(data), name) for name in ("columns", "column_names", _STREAM))
 
 
-def row_labels(data: object) -> Any | None:  # noqa: ANN401 - pandas need not be installed
-    """Return the index of a pandas DataFrame, or None if the rows have no labels."""
-    import narwhals as nw
-
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    return nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame) else None
-
-
 def _columns_of(data: object) -> dict[str, Any]:
     """Return the columns of a DataFrame or array by name: series or vectors."""
     rows: Any = _as_frame(data)

@@ -14,10 +14,10 @@ from factories import FEATURES, payments
 from slowness import SlowScorer
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.batches import ADDED
 from fewlier.engines.ray import RayWorkers, score
 from fewlier.files import ScoreReport
 from fewlier.folders import score_folder
+from fewlier.scored import ADDED
 from fewlier.table.folder import TableFolder
 
 ROWS = payments(1200, seed=5)

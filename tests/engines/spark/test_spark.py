@@ -6,8 +6,9 @@ from factories import FEATURES, payments
 from pyspark.sql import Row
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.batches import ADDED, BatchScorer
+from fewlier.batches import BatchScorer
 from fewlier.engines.spark import score, to_udf
+from fewlier.scored import ADDED
 
 ROWS = payments(500, seed=5)
 
