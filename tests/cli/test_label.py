@@ -44,7 +44,7 @@ def test_answers_are_lines_of_the_file_and_the_next_run_goes_on(table, answers, 
     assert set(first[0]["cells"]) == set(mixed(10))
     done = fewlier("label", table, "-o", answers, "--terminal", stdin=b"1\nspace\nundo\n?\nx\n")
     assert done.code == 0
-    assert "going on from 3 answers" in done.err
+    assert "continuing from 3 answers" in done.err
     assert "question 4: row" in done.err
     assert "it is an anomaly of the kind with this number" in done.err
     assert "keys: a anomaly" in done.err

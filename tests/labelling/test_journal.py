@@ -136,7 +136,7 @@ def test_each_answer_holds_what_is_needed_later(path):
     [
         ("nonsense", "line 2: every line must be an answer"),
         ("{}", "it is damaged"),
-        ('{"undo": {"hash": "0", "occurrence": 0}}', "takes back another answer than the last"),
+        ('{"undo": {"hash": "0", "occurrence": 0}}', "undoes an answer that is not the last"),
     ],
 )
 def test_a_damaged_line_is_named(path, line, match):

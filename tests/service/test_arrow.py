@@ -88,13 +88,13 @@ def test_columns_that_cannot_be_scored_are_refused(column, message):
 def test_text_that_is_not_utf8_is_refused():
     offsets, text = pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")
     column = pa.StringArray.from_buffers(1, offsets, text)
-    with pytest.raises(UserError, match="must be an Arrow stream; got damage"):
+    with pytest.raises(UserError, match="must be an Arrow stream; got a damaged one"):
         read_arrow(stream(pa.table({"a": column})), LIMITS)
 
 
 def test_a_name_that_is_not_utf8_is_refused():
     body = stream(ROWS).replace(b"visits", b"visit\x80")
-    with pytest.raises(UserError, match="must be an Arrow stream; got damage"):
+    with pytest.raises(UserError, match="must be an Arrow stream; got a damaged one"):
         read_arrow(body, LIMITS)
 
 

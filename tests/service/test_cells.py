@@ -58,7 +58,7 @@ def test_rows_and_columns_are_read_as_the_library_reads_the_same_cells(rows):
         ('{"rows": [{"a": 1e999}]}', "'a' must hold finite numbers.*row 0"),
         ('{"rows": [{"a": 1' + "0" * 400 + "}]}", "'a' has an integer beyond float64"),
         ('{"rows": [{"a": 1' + "0" * 5000 + "}]}", "must be JSON"),
-        ('{"rows": ' + "[" * 100_000, "too deep"),
+        ('{"rows": ' + "[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_malformed_document_is_refused_with_the_place(text, message):

@@ -22,8 +22,8 @@ HELP = """a          the row is an anomaly
 k          it is an anomaly of a new kind, which you name
 n          the row is normal
 space      skip the row: you cannot tell
-backspace  take the last answer back
-q          quit; answers are kept, and the same command goes on from them"""
+backspace  undo the last answer
+q          quit; answers are kept, and the same command continues"""
 _LABELS = {"a": 1, "anomaly": 1, "n": 0, "normal": 0, "space": None, "skip": None}
 _MOST_COLUMNS, _MOST_TEXT = 12, 60
 

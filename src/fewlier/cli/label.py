@@ -146,7 +146,7 @@ def _open(
         ) as session,
     ):
         if session.history:
-            say(f"going on from {len(session.history)} answers in {output}.")
+            say(f"continuing from {len(session.history)} answers in {output}.")
         yield session
 
 

@@ -120,7 +120,7 @@ def check(model: FittedModel, path: PathLike) -> Difference:
         raise UserError(
             f"The graph must score {found.n_rows} made-up rows as the model does, within "
             f"{TOLERANCE:g}; scores differ by up to {found.score:.2g}, {found.n_decisions} "
-            f"decisions and {found.n_p_values} p-values are others. Nothing was written. This is a "
+            f"decisions and {found.n_p_values} p-values differ. Nothing was written. This is a "
             "bug in fewlier, or in the installed torch or onnxruntime."
         )
     return found

@@ -198,7 +198,7 @@ class Desk:
     def _export(self) -> Json:
         if self._session.n_rows > MOST_DOWNLOADED:
             raise UserError(
-                f"A browser takes tables of up to {MOST_DOWNLOADED} rows from here; this one has "
+                f"This page can download tables of up to {MOST_DOWNLOADED} rows; this one has "
                 f"{self._session.n_rows}. Use fewlier label --export FILE."
             )
         rows = as_given(self._session.table, is_named=True)
@@ -212,7 +212,7 @@ class Desk:
     def _save(self) -> Json:
         if self._model_path is None:
             raise UserError(
-                "A model is saved where the command line says, and it does not. Start again with "
+                "The command line must say where to save a model; it does not. Start again with "
                 "--model-out FILE: the answers are kept."
             )
         self._session.detector.save(self._model_path)

@@ -234,11 +234,11 @@ def _read_line(line: bytes, stack: list[Answer], where: str) -> None:
         if stack and stack[-1].key._asdict() == record["undo"]:
             stack.pop()
             return
-        found = "it takes back another answer than the last"
+        found = "it undoes an answer that is not the last"
     except (ValueError, KeyError, TypeError) as error:
         found = str(error) if isinstance(error, UserError) else "it is damaged"
     raise UserError(
-        f"{where}: every line must be an answer, or take the last one back; got another: {found}. "
+        f"{where}: every line must be an answer, or undo the last one; got another: {found}. "
         "Restore the file, or remove the line."
     )
 

@@ -52,7 +52,7 @@ def merge(paths: Sequence[PathLike]) -> Merged:
     for name, more in others:
         if different := set(columns) ^ set(more):
             raise UserError(
-                f"{name}: files of answers can be merged that are about one table; its columns "
+                f"{name}: files of answers to merge must be about one table; its columns "
                 f"differ from those of {first} in {list_names(sorted(different))}. Merge others."
             )
     by_row: dict[RowKey, dict[str, Answer]] = defaultdict(dict)

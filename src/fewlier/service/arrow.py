@@ -32,7 +32,7 @@ def read_arrow(body: bytes, limits: Limits) -> Table:
         raise
     except (pa.ArrowException, ValueError, OSError, struct.error) as error:  # names may be no UTF-8
         raise UserError(
-            f"A request must be an Arrow stream; got damage: {str(error)[:200]}."
+            f"A request must be an Arrow stream; got a damaged one: {str(error)[:200]}."
         ) from error
 
 

@@ -24,7 +24,7 @@ def read_json(body: bytes) -> Json:
         raise
     except RecursionError as error:  # what is less deep, and stands where a cell should, is refused
         raise UserError(
-            "A request must be JSON of lists and objects; got them too deep."
+            "A request must be JSON of lists and objects; got them nested too deeply."
         ) from error
     except ValueError as error:  # also of bytes that are not UTF-8
         raise UserError(f"A request must be JSON in UTF-8; {str(error)[:200]}.") from error
@@ -62,8 +62,8 @@ def read_columns(columns: Mapping[str, object], limits: Limits) -> Table:
     for name, cells in lists.items():
         if len(cells) != n_rows:
             raise UserError(
-                f"All columns must be as long; got {n_rows} cells in {first!r} and {len(cells)} "
-                f"in {name!r}."
+                f"All columns must have the same length; got {n_rows} cells in {first!r} and "
+                f"{len(cells)} in {name!r}."
             )
     if not n_rows:
         raise UserError("A request must have a row; got none.")

@@ -457,7 +457,7 @@ export function mount(root, ask, keys = root) {
     if (!reply || state.turn === turn) return;
     looking = null;
     if (ranking) await openRanking(ranking.length);
-    else show("Answers were given elsewhere; this is the present question.");
+    else show("Answers were given elsewhere; this is the current question.");
   }
 
   keys.addEventListener("keydown", press);
