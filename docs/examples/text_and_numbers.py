@@ -147,3 +147,10 @@ with warnings.catch_warnings(record=True) as told:
     scored = detector.score_frame(late, with_reason=True)
 print(*(warning.message for warning in told), sep="\n")
 late[["place", "total"]].join(scored[["anomaly_score", "p_value", "is_anomaly", "reason"]])
+
+# %% [markdown]
+# ## What we decide
+#
+# Three columns are declared, and everything else is left as it was exported. Flagged claims go to
+# somebody who checks them, with the reason beside them. Of the last three, the first is fine, the
+# second waits until the new place has its price, and the third goes back to be filled in in euros.

@@ -53,11 +53,6 @@ def fragment(title: str, parts: Iterable[Html]) -> Html:
     return Html(f'<div class="fewlier-html">\n{body}\n</div>')
 
 
-def paragraph(text: str) -> Html:
-    """Return a paragraph."""
-    return Html(f"<p>{_text(text, 10 * MAX_TEXT)}</p>")
-
-
 def facts(pairs: Iterable[tuple[str, str]]) -> Html:
     """Return lines of a name and what there is to say of it."""
     lines = (
