@@ -1,5 +1,6 @@
 # Any Python >= 3.11 that has venv: make test PYTHON=python3.12
 PYTHON ?= python3
+PYTHONS ?= $(PYTHON)
 # make test COVER=1 measures which lines and branches the tests reach, and fails below this percentage.
 # Workers of the service and fits in the background are processes of their own, and not counted.
 COVERAGE_FLOOR ?= 90
@@ -17,10 +18,10 @@ COVERAGE := $(if $(COVER),--cov --cov-append --cov-report=)
 
 ENGINES := $(patsubst tests/engines/%/requirements.txt,%,$(wildcard tests/engines/*/requirements.txt))
 
-.PHONY: help demo check test test-engines lint audit fuzz smoke bench scale guide screenshot format clean
+.PHONY: help demo check test test-engines lint audit fuzz release-check bench scale guide screenshot format clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(READY) ## fit, score, explain and report on a built-in table
 	$(BIN)/fewlier demo
@@ -63,14 +64,10 @@ fuzz: $(READY) ## damage model files in search of a crash; FUZZ_SECONDS=600 for 
 	$(BIN)/python tests/fuzz/fuzz_model_file.py build/fuzz/corpus \
 		-artifact_prefix=build/fuzz/ -max_total_time=$(FUZZ_SECONDS)
 
-# The wheel in an empty environment, with everything it depends on.
-smoke: $(READY) ## install the wheel and all it needs into an empty environment, run the demo
-	rm -rf build/smoke
-	$(BIN)/python -m hatchling build -d build/smoke
-	$(PYTHON) -m venv build/smoke/venv
-	build/smoke/venv/bin/python -m pip install --quiet -c constraints.txt build/smoke/*.whl
-	cd build/smoke && venv/bin/python -c "import fewlier; print(fewlier.__file__)"
-	cd build/smoke && venv/bin/fewlier demo
+# PYTHONS="python3.11 python3.12" checks more of them. Torch is installed from where pip finds it: with
+# PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu without gigabytes of GPU libraries.
+release-check: $(READY) ## build both packages, install them in empty environments and use them there
+	$(BIN)/python tools/release_check.py $(PYTHONS)
 
 bench: $(READY) ## measure speed
 	$(BIN)/fewlier-bench speed

@@ -1,16 +1,13 @@
-"""The sdist and the wheel: what is in them, and that the wheel works where it is installed."""
+"""The sdist and the wheels: what is in them. tools/release_check.py installs and uses them."""
 
-import os
 import subprocess
 import sys
-import sysconfig
 import tarfile
 from email import message_from_bytes
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from factories import payments
 
 pytestmark = pytest.mark.slow
 
@@ -18,17 +15,11 @@ ROOT = Path(__file__).parents[1]
 PAGE = ("page.html", "page.css", "page.js", "page.mplstyle", "labelling.*")
 
 
-def run(*command, cwd, **variables):
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= variables
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def built(target, source, folder):
     """Build without a network: hatchling comes with the development tools."""
-    run(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder, cwd=source)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
     (path,) = (path for path in folder.iterdir() if path.is_file())
     return path
 
@@ -72,7 +63,7 @@ def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpac
             "scores.json",
             *PAGE,
         )
-        expected = files_under(ROOT / folder, *patterns, "*.toml", "*.md", "*s.txt")
+        expected = files_under(ROOT / folder, *patterns, "*.toml", "*.md", "*.txt")
         assert files_under(unpacked / folder, "*.*") == expected
 
 
@@ -84,6 +75,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     (info,) = {name.split("/")[0] for name in names if ".dist-info/" in name}
     about = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
     assert names == package | {"fewlier/py.typed"} | {f"{info}/{name}" for name in about}
+
+
+def test_the_wheel_is_smaller_than_a_megabyte(wheel):
+    assert wheel.stat().st_size < 1_000_000
 
 
 def test_the_metadata_name_the_licence_the_readme_and_the_extras(wheel):
@@ -98,7 +93,7 @@ def test_the_metadata_name_the_licence_the_readme_and_the_extras(wheel):
     text = metadata.get_payload(decode=True).decode()
     assert text.strip() == (ROOT / "README.md").read_text("utf-8").strip()
     needed = [need for need in metadata.get_all("Requires-Dist") if "extra ==" not in need]
-    assert any(need.startswith("torch<3,>=") for need in needed)
+    assert "torch<3,>=2.13" in needed
     assert not any(need.startswith(("pooch", "catboost")) for need in needed)
     assert "dev" in metadata.get_all("Provides-Extra")
 
@@ -108,29 +103,9 @@ def test_the_benchmark_is_a_wheel_of_its_own(unpacked, tmp_path):
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         (entry,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
         commands = archive.read(entry).decode()
+        (licence,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
+        assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
     source = ROOT / "bench" / "src"
     assert names == files_under(source, "*.py", "*.typed", "*published*.csv")
     assert "fewlier_bench/reproduction/published_auc.csv" in names
     assert "fewlier-bench = fewlier_bench.cli:run" in commands
-
-
-def test_the_wheel_works_where_it_is_installed(wheel, tmp_path):
-    run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    install = ["install", "--no-deps", "--no-index", "--quiet", wheel]
-    run(sys.executable, "-m", "pip", "--python", python, *install, cwd=tmp_path)
-    # It sees the packages installed here, but not a fewlier installed for editing, which is a line
-    # in a .pth file: such files count only where Python itself looks for packages.
-    where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-    packages = Path(run(python, "-c", where, cwd=tmp_path).strip())
-    here = sysconfig.get_paths()
-    (packages / "dependencies.pth").write_text(f"{here['purelib']}\n{here['platlib']}\n")
-    found = run(python, "-c", "import fewlier; print(fewlier.__file__)", cwd=tmp_path)
-    assert Path(found.strip()).is_relative_to(packages)
-    rows = payments(seed=1).drop(columns="id")
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    command = python.with_name("fewlier")
-    fit = ("fit", "rows.csv", "--label", "fraud", "--max-epochs", "1", "-o", "a.fewlier")
-    run(command, *fit, cwd=tmp_path)
-    run(command, "report", "rows.csv", "-m", "a.fewlier", "-o", "a.html", cwd=tmp_path)
-    assert "</html>" in (tmp_path / "a.html").read_text("utf-8")

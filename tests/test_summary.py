@@ -54,13 +54,13 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     assert lines["threshold"] == shown
     assert detector.summary_.rule.startswith("false-alarm rate ")
     assert lines["note"].startswith(
-        "50 unlabelled rows train as normal rows, those far less likely"
+        "50 unlabelled rows train as normal rows, with less weight where"
     )
     n_rows, n_untrusted = detector.model_.doubtful_rows
     count, are = ("counts", "is") if n_untrusted == 1 else ("count", "are")
-    beside = f", and {are} left out of the comparison" if detector.selection == "average" else ""
-    distrust = f": {n_untrusted} of {n_rows} looked at {count} less than half{beside}."
-    assert lines["note"].endswith(distrust if n_untrusted else "others with less weight.")
+    beside = f" and {are} left out of the comparison" if detector.selection == "average" else ""
+    distrust = f": of {n_rows} examined, {n_untrusted} {count} less than half{beside}."
+    assert lines["note"].endswith(distrust if n_untrusted else "less likely than the others.")
     assert lines["validation"].startswith(
         {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
     )
@@ -251,9 +251,13 @@ def test_a_record_without_the_fields_of_a_summary_is_refused(record):
 @pytest.mark.parametrize(
     ("n_unlabelled", "doubtful", "ending"),
     [
-        (200, (200, 0), "200 unlabelled rows train as normal rows, .* with less weight\\."),
-        (200, (180, 1), ".*: 1 of 180 looked at counts less than half, and is left out of .*"),
-        (200, (180, 5), ".*: 5 of 180 looked at count less than half, and are left out of .*"),
+        (
+            200,
+            (200, 0),
+            "200 unlabelled rows train as normal rows, with less weight .* than the others\\.",
+        ),
+        (200, (180, 1), ".*: of 180 examined, 1 counts less than half and is left out of .*"),
+        (200, (180, 5), ".*: of 180 examined, 5 count less than half and are left out of .*"),
         (1, (1, 0), "1 unlabelled row trains as a normal row, .* if it is far less likely\\."),
     ],
 )

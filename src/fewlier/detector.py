@@ -51,34 +51,32 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     columns : mapping of str to str, str, or None
-        What columns are, where that should not be inferred, by name: a kind ("real", "binary",
-        "count", "positive" or "category"), or the distribution to score a column by
+        What columns hold, by name, where the inferred kind is not right: a kind ("real", "binary",
+        "count", "positive" or "category"), or the distribution that scores the column
         ("gaussian_mixture", "bernoulli", "poisson", "gamma" or "categorical"; each belongs to one
-        kind). Where the numbers of a text column may be read in two ways, an example says how they
-        are written: "1.234,5", or with a kind "count:1.234,5"; where it may hold two different
-        days, the pattern of its dates does: "%d/%m/%Y". "ignore" leaves a column out; identifiers
-        and free text are left out with a warning unless declared. A single kind or distribution,
-        such as "real", applies to every column that can take it.
+        kind). If the numbers of a text column can be read in two ways, give an example of how they
+        are written: "1.234,5", or "count:1.234,5" with a kind. If its dates can, give their
+        pattern: "%d/%m/%Y". "ignore" leaves a column out; identifiers and free text are left out
+        with a warning unless declared. A single kind or distribution, such as "real", applies to
+        every column that can take it.
     density : str, Made, Vae, Flow or Autoencoder
         The model of normal rows: "made", "vae", "flow" or "autoencoder" with its default sizes, or
         an object with others, such as ``Made(hidden=(128,))``.
     selection : {"average", "best"}
-        "average" averages members (of each of two splits of the labels, the lambda that ranks
-        best and the smallest, which knows normals best; up to three lambdas alike where too few
-        labels can rank them), and adds how near a row is to normal rows and to labelled
-        anomalies, and what trees grown on the labels say: the most accurate.
-        "best" is the paper's rule, the lambda and epoch of highest validation AUC, and its score
-        is exactly -log p(x) where the density is exact.
+        "average" is the most accurate. It averages densities with several lambdas, and adds how
+        near a row is to normal rows and to labelled anomalies, and what trees and rules learned
+        from the labels. "best" is the paper's rule: one density, with the lambda and epoch of the
+        highest validation AUC. Its score is exactly -log p(x) if the density is exact.
     unlabelled : {"robust", "normal"}
-        What to make of rows without a label, all of them where y is None. "robust": anomalies may
-        be hidden among them, so that those far less likely than the rest count less and less in
-        training, and some are left out of validation. "normal": they are normal rows.
+        What to make of rows without a label; if y is None, these are all rows. "robust": anomalies
+        may be hidden among them, so those far less likely than the rest count less in training,
+        and some are left out of validation. "normal": they are normal rows.
     lambdas : sequence of float
-        Weights of the ranking term to train with.
+        Weights of the ranking term, one density for each.
     max_epochs, patience : int, int or None
-        A member stops training when its validation criterion has not improved for `patience`
-        epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch is at
-        most 30 batches, with "best" 100; on larger tables each is a fresh sample.
+        A member stops training if its validation criterion has not improved for `patience`
+        epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch has at
+        most 30 batches (100 with "best"); on larger tables each epoch is a fresh sample.
     batch_size : int
         Normal rows in a step; every labelled anomaly joins each step.
     learning_rate : float
@@ -86,11 +84,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     false_alarm_rate : float
         Share of fresh normal rows that may score above the threshold.
     keep_rows : bool
-        Whether to keep a sample of the training rows, in the model file too, so that `update` can
-        add labels later: up to 5,500 rows or 16 MB. An average keeps up to 5,000 in any case, in
-        standardised form, that scores compare with.
+        Whether to keep a sample of the training rows, also in the model file, so that `update`
+        can add labels later: up to 5,500 rows or 16 MB. With "average", rows that scores compare
+        with are kept in any case, in standardised form.
     device : {"auto", "cpu", "cuda"}
-        Where to compute; "auto" takes a GPU where there is one.
+        Where to compute; "auto" uses a GPU if there is one.
     random_state : int, RandomState or None
         Seed; the same seed on the same machine gives the same numbers.
 
@@ -233,8 +231,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
         """Learn from more labelled rows, without the table that the detector was fitted to.
 
-        Training goes on from the fitted weights, on these rows and on those that the model
-        keeps, for a few epochs. `false_alarm_rate` sets the threshold again.
+        Training continues from the fitted weights for a few epochs, on these rows and on those
+        that the model keeps. `false_alarm_rate` sets the threshold again.
 
         Parameters
         ----------
@@ -270,7 +268,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return self.set_threshold(false_alarm_rate=self.false_alarm_rate)
 
     def anomaly_score(self, X: object) -> Floats:
-        """Return how anomalous each row is, higher is more, shape (n,), in `score_unit_`."""
+        """Return how anomalous each row is, shape (n,), in `score_unit_`; higher is odder."""
         model = self._model()
         return model.score(model.encoder.encode(self._table(X)))
 
@@ -283,8 +281,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         With `fdr`, a false-discovery rate, the threshold is that of this batch instead: as low as
         it can be while at most this share of the rows above it is expected to be normal
-        (Benjamini & Hochberg 1995). Of n rows of which k are flagged it takes some n / (k fdr)
-        held-out normals.
+        (Benjamini & Hochberg 1995). To flag k of n rows takes about n / (k fdr) held-out normals.
         """
         score = self.anomaly_score(X)
         calibration = self._model().calibration
@@ -296,11 +293,11 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: object) -> Floats:
         """Return the probability of each row being normal and being an anomaly, shape (n, 2).
 
-        It rises with the score, and is as calibrated as the labels allow: the odds are those of
-        the held-out normals and the labelled anomalies that members did not train on, and of the
-        share of anomalies that `set_threshold` was given. Without a share, 1/2 is at the
-        threshold. With few labels it is cautious and rough; with fewer than two it orders rows,
-        and is not a frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
+        It rises with the score, and is as well calibrated as the labels allow. The odds come from
+        held-out normals, from labelled anomalies that members did not train on, and from the share
+        of anomalies that `set_threshold` was given; without one, 1/2 is at the threshold. With few
+        labels the probability is cautious and rough. With fewer than two it only orders rows and
+        is not a frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
         """
         probability = self._model().calibration.probability(self.anomaly_score(X))
         return np.column_stack([1 - probability, probability])
@@ -308,7 +305,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def score_samples(self, X: object) -> Floats:
         """Return log p(x) of the weighted mixture of members, higher is more normal.
 
-        A bound of it for "vae"; an autoencoder has no density, and raises.
+        For "vae" it is a bound; an autoencoder has no density, and raises an error.
         """
         model = self._model()
         return model.scorer.log_density(model.encoder.encode(self._table(X)))
@@ -316,7 +313,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def p_value(self, X: object) -> Floats:
         """Return the conformal p-value of each row being normal.
 
-        The share of held-out normals that score at least as high, the row itself counted in.
+        The share of held-out normals that score at least as high, counting the row itself.
         ``model_.calibration.guarantee`` says what it promises.
         """
         return self._model().calibration.p_value(self.anomaly_score(X))
@@ -324,7 +321,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def drift(self, X: object) -> Drift:
         """Return how rows as a whole differ from the training normals.
 
-        `str()` of it names what differs.
+        `str()` of the result names what differs.
         """
         model = self._model()
         encoded = model.encoder.encode(self._table(X))
@@ -373,9 +370,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             Share of the training rows that should score above it; with costs, the share of
             anomalies among the rows to come.
         cost_miss, cost_alarm : float
-            What an anomaly below it and a normal row above it cost: rows are flagged where that
-            is cheaper by `predict_proba`. Without `contamination` the share of anomalies is that
-            of labelled anomalies among the training rows.
+            What a missed anomaly and a false alarm cost. A row is flagged if that is cheaper by
+            `predict_proba`. Without `contamination`, the share of anomalies is that of labelled
+            anomalies among the training rows.
         """
         model = self._model()
         calibration = model.calibration.by_rule(
@@ -401,7 +398,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":
-        """Read a detector that `save` has written; a file that is damaged is a `FormatError`.
+        """Read a detector that `save` has written; a damaged file raises a `FormatError`.
 
         It scores on the GPU if its `device` says so and there is one, else on the CPU.
         """

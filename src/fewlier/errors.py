@@ -169,7 +169,7 @@ class FormatError(UserError):
 
 
 class FewlierWarning(UserWarning):
-    """A result that stands, with a limit that the user should know of."""
+    """A result that stands, with a limit that the user should know about."""
 
 
 class LabelWarning(FewlierWarning):

@@ -250,15 +250,15 @@ def _doubtful_note(model: "FittedModel", n_unlabelled: int) -> list[str]:
     if model.doubtful_rows is None or not n_unlabelled:
         return []
     n_rows, n_untrusted = model.doubtful_rows
-    note = f"{n_unlabelled} unlabelled rows train as normal rows, those far less likely than the "
-    note += "others with less weight"
+    note = f"{n_unlabelled} unlabelled rows train as normal rows, with less weight where they are "
+    note += "far less likely than the others"
     if n_unlabelled == 1:
         note = "1 unlabelled row trains as a normal row, with less weight if it is far less likely"
     if not n_untrusted:
         return [f"{note}."]
     count, are = ("counts", "is") if n_untrusted == 1 else ("count", "are")
-    excluded = f", and {are} left out of the comparison" if model.n_compared else ""
-    return [f"{note}: {n_untrusted} of {n_rows} looked at {count} less than half{excluded}."]
+    excluded = f" and {are} left out of the comparison" if model.n_compared else ""
+    return [f"{note}: of {n_rows} examined, {n_untrusted} {count} less than half{excluded}."]
 
 
 def _diverged(history: Sequence[MemberHistory]) -> list[str]:

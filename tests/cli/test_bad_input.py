@@ -53,7 +53,7 @@ def refused(fewlier, folder, tmp_path, monkeypatch):
 
 TABLES = {  # content, and what commands say of it
     "empty": (b"", "the file is empty"),
-    "header alone": (b"amount,visits,city,fraud\n", "must have rows; got its header alone. Add"),
+    "header alone": (b"amount,visits,city,fraud\n", "must have rows; got only a header. Add"),
     "ragged": (TEXT.encode() + b"1,2\n", "must have 5 cells.*got 2 in row 80: '1,2'. Correct"),
     "twice a name": (TEXT.replace("id", "city", 1).encode(), "'city' 2 times. Rename or drop"),
     "a column is missing": (csv(ROWS.drop(columns="visits")), "visits"),
@@ -79,7 +79,7 @@ TABLES = {  # content, and what commands say of it
         "got a spreadsheet, zip or model. Save it as CSV",
     ),
     "cut gzip": (gzip.compress(TEXT.encode())[:-30], "can be read; Truncated compressed stream"),
-    "cut parquet": (parquet(ROWS)[:-30], "must be CSV or Parquet; got damage"),
+    "cut parquet": (parquet(ROWS)[:-30], "must be CSV or Parquet; got a damaged file"),
     "no columns": (parquet(pa.table({})), "must have a column"),
     "garbage": (bytes(range(250, 0, -1)), "must be UTF-8; got other bytes"),
 }
@@ -206,7 +206,7 @@ SCARCE = {
         r"finite.*\(first at row 5\). Write them as missing",
     ),
     "empty": (b"", "the file is empty"),
-    "header alone": (b"amount,fraud\n", "got its header alone"),
+    "header alone": (b"amount,fraud\n", "got only a header"),
     "ragged": (TEXT.encode() + b"1,2\n", "got 2 in row 80"),
     "twice a name": (TEXT.replace("id", "city", 1).encode(), "'city' 2 times"),
     "label alone": (csv(ROWS[["fraud"]]), "must have a column to learn from; none is left"),
@@ -298,6 +298,6 @@ def test_a_file_that_cannot_be_csv_is_refused_with_another_ending(model, refused
     rows = pa.Table.from_pandas(ROWS).append_column("tags", pa.array([[1]] * len(ROWS)))
     (tmp_path / "new.parquet").write_bytes(parquet(rows))
     message = refused("score", "new.parquet", "-m", model, "-o", "out.csv")
-    assert "Column 'tags' must hold what CSV can; got list" in message
+    assert "Column 'tags' must hold values that CSV can hold; got list" in message
     assert "Write Parquet instead" in message
     assert isinstance(pd.read_parquet(tmp_path / "new.parquet"), pd.DataFrame)

@@ -192,8 +192,8 @@ BAD = {
     "a damaged row group": (damaged, "can be read; .*thrift", "can be read; .*thrift"),
     "a truncated file": (
         lambda path: path.write_bytes((path.parent / "a.parquet").read_bytes()[:-9]),
-        "got damage",
-        "got damage",
+        "got a damaged file",
+        "got a damaged file",
     ),
     "text for numbers": (
         lambda path: ROWS.assign(amount="much").to_parquet(path),

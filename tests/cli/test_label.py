@@ -136,8 +136,8 @@ def test_fit_and_update_learn_from_answers(table, answers, fewlier, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["label", "{t}"], "Give -o, such as labels.jsonl"),
-        (["label", "-o", "x.jsonl"], "A table must be given"),
+        (["label", "{t}"], "Name one: -o labels.jsonl"),
+        (["label", "-o", "x.jsonl"], "A table must be named"),
         (["label", "-", "-o", "x.jsonl", "--terminal"], "Name a file"),
         (["label", "{t}", "-o", "{t}", "--terminal"], "must be another file than the input"),
         (["label", "{t}", "--merge", "a", "-o", "x.jsonl"], "merged without a table"),

@@ -240,7 +240,7 @@ def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, 
     found = json.loads(done.out)
     assert (found["n_above_threshold"], found["threshold"]) == (0, None)
     said = fewlier(*options).err
-    assert "none is flagged: none is odd enough for a false-discovery rate of 0.001." in said
+    assert "none is flagged: no row is odd enough for a false-discovery rate of 0.001." in said
     done = fewlier("score", table, "-m", model, "--fdr", 3)
     assert (done.code, done.out) == (2, b"")
     assert "--fdr must be a share between 0 and 1; got 3.0" in done.err

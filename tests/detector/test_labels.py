@@ -31,7 +31,7 @@ def test_labels_on_every_row_need_no_note(selection):
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_without_a_labelled_anomaly_the_notes_say_that_it_is_a_density_of_normals(selection):
     unlabelled, density = notes_of(None, selection=selection)
-    assert unlabelled.startswith("300 unlabelled rows train as normal rows, those far less likely")
+    assert unlabelled.startswith("300 unlabelled rows train as normal rows, with less weight where")
     plain = "300 unlabelled rows train as normal rows."
     assert notes_of(None, selection=selection, unlabelled="normal") == (plain, density)
     assert density.startswith("No labelled anomaly: a density of the normal rows alone")
@@ -51,7 +51,7 @@ def test_the_notes_say_when_labels_are_among_the_validation_rows_only():
     held, y = patients(100, seed=1), np.repeat([1, 0], [6, 94])
     fitted = small(max_epochs=3).fit(patients(), None, validation=(held, y))
     unlabelled, note = fitted.summary_.notes
-    assert unlabelled.startswith(f"{N} unlabelled rows train as normal rows, those far less")
+    assert unlabelled.startswith(f"{N} unlabelled rows train as normal rows, with less weight")
     assert note.startswith("No labelled anomaly is left to train on")
 
 
@@ -90,7 +90,7 @@ def test_a_cluster_of_hidden_anomalies_is_found_and_learned_where_taken_for_norm
     assert roc_auc_score(is_hidden, trusting_scores) < 0.9
     assert scores[is_hidden].min() > 2 * np.median(trusting_scores[is_hidden])
     note = robust.summary_.notes[0]
-    (n_left_out,) = re.findall(r"(\d+) of 300 looked at count less than half", note)
+    (n_left_out,) = re.findall(r"of 300 examined, (\d+) count less than half", note)
     assert 15 < int(n_left_out) < 45
 
 

@@ -54,7 +54,7 @@ def test_text_that_is_a_number_scores_as_the_number(detector):
 )
 def test_missing_and_extra_columns_are_errors_that_name_them(detector, method):
     table = patients(5)
-    with pytest.raises(UserError, match=r"8 columns of training; got it without 'city'\."):
+    with pytest.raises(UserError, match=r"8 columns of training; got one without 'city'\."):
         getattr(detector, method)(table.drop(columns="city"))
     with pytest.raises(UserError, match=r"with the unexpected 'age'\. Add, drop or rename"):
         getattr(detector, method)(table.assign(age=1.0))

@@ -181,7 +181,7 @@ FOREIGN = {
     "an empty file": (b"", "the file is empty"),
     "a mark alone": (b"\xef\xbb\xbf", "the file is empty"),
     "empty lines": (b"\n\n\n", "the file is empty"),
-    "a header alone": (b"a,b\n", "must have rows; got its header alone. Add rows"),
+    "a header alone": (b"a,b\n", "must have rows; got only a header. Add rows"),
     "parquet without rows": (parquet({"a": pa.array([], pa.int8())}), "must have rows"),
     "parquet without columns": (parquet({}), "must have a column"),
     "two columns of one name": (b"a,b,a\n1,2,3\n", r"unique; got 'a' 2 times. Rename or drop"),
@@ -202,8 +202,11 @@ FOREIGN = {
     "cut bz2": (bz2.compress(TEXT.encode())[:-20], "Truncated compressed stream"),
     "cut zstd": (zstd(TEXT.encode())[:-5], "can be read;"),
     "damaged gzip": (gzip.compress(TEXT.encode())[:15] + bytes(100), "can be read;"),
-    "cut parquet": (parquet(ROWS)[:-20], "must be CSV or Parquet; got damage: Parquet magic"),
-    "the start of parquet": (b"PAR1", "must be CSV or Parquet; got damage"),
+    "cut parquet": (
+        parquet(ROWS)[:-20],
+        "must be CSV or Parquet; got a damaged file: Parquet magic",
+    ),
+    "the start of parquet": (b"PAR1", "must be CSV or Parquet; got a damaged file"),
     "a quote that is never closed": (b'a,b\n1,"2\n3,4\n', "must be closed"),
     "a row that is ragged and latin-1": (b"a,b\n1,2\n\xe9", "got 1 in row 1"),
     "binary": (bytes(range(250, 0, -1)) * 9, "must be UTF-8; got other bytes"),
@@ -239,6 +242,6 @@ def test_a_path_that_cannot_be_opened_is_refused(tmp_path, name, reason):
 def test_a_cell_larger_than_a_block_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_BLOCK_BYTES", 64)
     (tmp_path / "t.csv").write_text('a,b\n1,"' + "x\n" * 200 + '"\n')
-    assert "t.csv: a table must be CSV or Parquet; got damage: straddling" in error_of(
+    assert "t.csv: a table must be CSV or Parquet; got a damaged file: straddling" in error_of(
         tmp_path / "t.csv"
     )

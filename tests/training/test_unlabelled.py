@@ -147,7 +147,7 @@ def test_the_note_says_how_many_rows_are_left_out_of_training_and_comparison(sel
     assert n_rows == (trains < 250).sum()
     assert 4 <= n_untrusted <= 12
     (note,) = [note for note in detector.summary_.notes if note.startswith("250 unlabelled")]
-    assert f"{n_untrusted} of {n_rows} looked at count less than half" in note
+    assert f"of {n_rows} examined, {n_untrusted} count less than half" in note
     if selection == "average":
         views = detector.model_.parts["neighbours"].views
         compared = {tuple(np.unique(view.normals.landmarks.ids)) for view in views}

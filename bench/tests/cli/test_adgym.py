@@ -72,7 +72,7 @@ def test_shards_fill_one_file_at_the_same_time_and_the_page_shows_it(
     before = file.read_bytes()
     shown = plain(bench(*OPTIONS).out.decode())
     assert "Averages are over 2 tables: fault, vowels." in shown
-    assert "Averages, 5 labelled anomalies, without the tables in dev:" in shown
+    assert "Averages with 5 labelled anomalies, without the tables in dev:" in shown
     assert len(json.loads(bench(*OPTIONS, "--json").out)) == 8
     assert file.read_bytes() == before
     page = tmp_path / "page.md"

@@ -53,7 +53,7 @@ def test_a_comparison_runs_on_processes_and_only_what_is_missing(tables, compare
     assert {r.reason for r in rows if r.dataset == "small"} == {
         "left out: fewer than 3 test anomalies"
     }
-    assert shown.startswith("Averages, k = 3 (6 labelled anomalies), all other given rows known")
+    assert shown.startswith("Averages with 6 labelled anomalies (k = 3); all other training rows")
     assert "Averages are over 2 tables: first, second." in shown
     assert "Left out: small: fewer than 3 test anomalies." in shown
 

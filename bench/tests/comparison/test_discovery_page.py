@@ -16,7 +16,7 @@ def line(table, seed, found, **more):
 def test_finds_are_means_over_seeds_and_sums_over_tables():
     blocks = discovery_blocks([line("a", "1", 4), line("a", "2", 7), line("b", "1", 10)])
     assert "| fewlier | 15.5 | 15.5 | 15.5 | 4.0 | 4.0 | 0.500 |" in blocks["found"]
-    assert "Sums over 2 tables of the mean over the seeds 1, 2" in blocks["found"]
+    assert "Sums over 2 tables of the mean over seeds 1, 2" in blocks["found"]
     assert "| a (100, 9) | 5.5 |" in blocks["tables"]
     assert blocks["answers"] == EMPTY
 

@@ -21,9 +21,11 @@ from fewlier_bench.comparison.comparison_figure import (
 )
 from fewlier_bench.comparison.comparison_page import write_comparison_page
 from fewlier_bench.comparison.comparison_tables import detail_tables, short_tables, summary_tables
+from fewlier_bench.comparison.overview_table import overview_table
 from fewlier_bench.comparison.peer_jobs import make_jobs, make_scope, measure_peer
 from fewlier_bench.data.few_labels import draw_clean, make_few_label_split
 from fewlier_bench.methods.peers import PEERS, Peer, score_with
+from fewlier_bench.pages.printed import Value
 from fewlier_bench.pages.rendering import to_markdown
 from fewlier_bench.runs.execution import execute, rows_of
 from fewlier_bench.runs.results import Store
@@ -309,7 +311,8 @@ def test_short_tables_have_the_best_peers_of_each_k_over_all_tables_and_over_hal
     tables = {table.name: table for table in short_tables(rows)}
     assert list(tables) == ["short", "short_odd", "short_even"]
     assert tables["short"].rows == ("fewlier", "LOF")  # kNN lacks a table
-    headings = [f"{measure} k = {k}" for k in (0, 3, 25) for measure in ("AUC", "AP")]
+    pools = ("no labels", "6 labels", "50 labels")
+    headings = [f"{measure}, {pool}" for pool in pools for measure in ("AUC", "AP")]
     assert [column.heading for column in tables["short"].columns] == headings
     odd, even = (tables[f"short_{half}"].columns[0].values[0].ours for half in ("odd", "even"))
     found = {d: [] for d in "abc"}
@@ -337,7 +340,21 @@ def test_each_table_of_data_has_a_line_with_what_is_not_separated_from_the_best_
     (line,) = [line for line in text.splitlines() if line.startswith("| a |")]
     assert line.split("|")[2].strip().startswith("**0.")
     assert "**" not in line.split("|")[4]
-    assert text.startswith("**Mean test AUC on each table, k = 3 (6 labelled anomalies), all")
+    title = "Mean test AUC on each table with 6 labelled anomalies (k = 3); all other training rows"
+    assert text.startswith(f"**{title}")
+
+
+def test_the_overview_shows_a_situation_as_its_summary_does(tmp_path):
+    Store(tmp_path / "dev").append("clean", made_up())
+    overview = overview_table(tmp_path)
+    (summary,) = summary_tables(Store(tmp_path / "dev").read("clean"), "clean")
+    shown = {
+        column.heading: column.values[overview.rows.index("dev: 6 labels")]
+        for column in overview.columns
+    }
+    averages = dict(zip(summary.rows, (v.ours for v in summary.columns[0].values), strict=True))
+    assert shown["fewlier"] == Value(averages["fewlier"], is_bold=True)
+    assert shown["kNN distance"] == Value(None)  # it lacks a table that fewlier has
 
 
 def page_with(folder, *names):

@@ -4,7 +4,7 @@ import io
 from rich.console import Console
 
 from fewlier_bench.pages.printed import AVERAGE, PrintedColumn, PrintedTable, Value
-from fewlier_bench.pages.rendering import print_table, to_csv, to_markdown
+from fewlier_bench.pages.rendering import fold, print_table, to_csv, to_folded, to_markdown
 
 SMALL = PrintedTable(
     "small",
@@ -27,6 +27,15 @@ def test_markdown():
         "| A_B | **0.861** (0.839, +0.022) | – (0.700) |\n"
         "| *average* | 0.500 (0.600, −0.100) | 0.123 (0.123, +0.000) |\n\n"
         "- 50 % & more\n"
+    )
+
+
+def test_a_folded_table_has_its_title_as_the_summary():
+    body = to_markdown(SMALL).split("\n\n", 1)[1]
+    summary = "A title; in brackets the paper's, and the difference."
+    assert to_folded(SMALL) == fold(summary, body)
+    assert fold("p < 0.05", "- one\n") == (
+        '<details markdown="1">\n<summary>p &lt; 0.05</summary>\n\n- one\n\n</details>\n'
     )
 
 

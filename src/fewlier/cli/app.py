@@ -1,6 +1,7 @@
 """The application: its commands."""
 
 from collections.abc import Callable
+from importlib.metadata import version as version_of
 from typing import Annotated
 
 import typer
@@ -49,15 +50,30 @@ for command, arguments in EXAMPLES.items():
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"fewlier {__version__}")
+        torch = version_of("torch")
+        typer.echo(f"fewlier {__version__} (torch {torch}, {_device(torch)})")
         raise typer.Exit
+
+
+def _device(torch: str) -> str:
+    """Return where `device="auto"` computes, without loading torch if it is built for the CPU."""
+    if torch.endswith("+cpu"):
+        return "cpu"
+    from fewlier.settings import available_device
+
+    return str(available_device("auto"))
 
 
 @app.callback()
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show it and exit."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the versions of fewlier and torch, and exit.",
+        ),
     ] = False,
 ) -> None:
     pass

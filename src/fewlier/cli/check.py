@@ -24,11 +24,11 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     label: options.LabelOrNone = None,
     anomaly: options.Anomaly = None,
     normal: options.Normal = None,
-    column: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAME=KIND")] = None,
-    ignore: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAMES")] = None,
+    column: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAME=KIND")] = None,
+    ignore: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAMES")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say what a table holds, what `fit` would make of it, and with which options."""
+    """Look at a table before fitting: what it holds, and what `fit` would make of it."""
     from fewlier.table.check import check_file
     from fewlier.table.reading import is_standard, open_table
 

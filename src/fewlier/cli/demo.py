@@ -18,10 +18,10 @@ REPORT = "report.html"
 def demo(
     labels: Annotated[int, option("Malignant rows to label.", "N", min=2, max=100)] = 6,
     output: Annotated[
-        Path, option("Where to write report and model.", "FOLDER", "--output", "-o")
+        Path, option("Where to write tables, model and report.", "FOLDER", "--output", "-o")
     ] = Path("fewlier-demo"),
     tables: Annotated[
-        Path | None, option("Only write the rows there: train.csv, test.csv.", "FOLDER")
+        Path | None, option("Only write train.csv and test.csv to this folder.", "FOLDER")
     ] = None,
     random_state: RandomState = 0,
 ) -> None:

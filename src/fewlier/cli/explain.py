@@ -41,7 +41,7 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
     normal: options.Normal = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say which columns made the oddest rows odd, or rows of your choice."""
+    """Say which columns make the oddest rows, or the rows you choose, odd."""
     nothing = "nothing was lost."
     with open_table_and_model(table, model, "explaining", nothing) as (file, detector, show):
         from fewlier.files import explain_file

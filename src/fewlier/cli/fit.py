@@ -52,7 +52,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         ),
     ] = False,
     max_epochs: Annotated[
-        int, option("Most epochs; fewer take less time.", "N", panel=TIME, min=1)
+        int, option("Maximum number of epochs; fewer take less time.", "N", panel=TIME, min=1)
     ] = 20,
     patience: Annotated[
         int, option("Epochs without improvement before a member stops.", "N", panel=TIME, min=1)
@@ -76,12 +76,16 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     ] = None,
     selection: Annotated[
         Literal["average", "best"],
-        option("average, or best, the paper's rule: less accurate, faster.", "NAME", panel=METHOD),
+        option(
+            "average; or best, the paper's rule: less accurate, but faster to score.",
+            "NAME",
+            panel=METHOD,
+        ),
     ] = "average",
     unlabelled: Annotated[
         Literal["robust", "normal"],
         option(
-            "robust: unlabelled rows may hide anomalies; normal: they hide none.",
+            "robust: unlabelled rows may include anomalies; normal: they include none.",
             "NAME",
             panel=METHOD,
         ),
@@ -89,7 +93,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     validation: Annotated[
         Path | None,
         option(
-            "Rows that choose epoch and lambda; by default some training rows do.",
+            "Labelled rows to choose epoch and lambda by, instead of some training rows.",
             "TABLE",
             panel=METHOD,
         ),

@@ -30,7 +30,7 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     output: Annotated[
         Path | None,
         option(
-            "File of answers, to begin or to go on from: one JSON record a line.",
+            "File of answers, one JSON record per line; an existing one is continued.",
             "FILE",
             "--output",
             "-o",
@@ -40,10 +40,10 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     anomaly: options.Anomaly = None,
     normal: options.Normal = None,
     model: Annotated[
-        Path | None, option("Model to go on from: its score decides.", "MODEL", "--model", "-m")
+        Path | None, option("Start from the scores of this model.", "MODEL", "--model", "-m")
     ] = None,
-    column: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAME=KIND")] = None,
-    ignore: Annotated[list[str] | None, option("As for `fewlier fit`.", "NAMES")] = None,
+    column: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAME=KIND")] = None,
+    ignore: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAMES")] = None,
     ask: Annotated[
         Literal["oddest", "surest", "spread", "doubtful"],
         option(
@@ -55,20 +55,22 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     terminal: Annotated[
         bool, option("Ask in this terminal, without a browser.", "", "--terminal", panel=WAYS)
     ] = False,
-    port: Annotated[int, option("Port of the page; by default any.", "N", panel=WAYS, min=0)] = 0,
+    port: Annotated[
+        int, option("Port of the page; 0 takes any free one.", "N", panel=WAYS, min=0)
+    ] = 0,
     browser: Annotated[bool, option("Open the page in the browser.", panel=WAYS)] = True,
     model_out: Annotated[
         Path | None,
-        option("Where to save a model that knows the answers.", "FILE", panel=FILES),
+        option("Save a model fitted to all answers here.", "FILE", panel=FILES),
     ] = None,
     export: Annotated[
         Path | None,
-        option("Write the table with the labels here, and ask nothing.", "FILE", panel=FILES),
+        option("Only write the table with its labels here.", "FILE", panel=FILES),
     ] = None,
     merge: Annotated[
         list[Path] | None,
         option(
-            "Merge files of answers into the output, and ask nothing. Repeatable.",
+            "Only merge this file of answers into the output. Repeatable.",
             "FILE",
             panel=FILES,
         ),
@@ -76,17 +78,17 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     as_json: options.AsJson = False,
     random_state: options.RandomState = 0,
 ) -> None:
-    """Find and label anomalies: asks about the row most worth it, and learns from every answer.
+    """Find and label anomalies: it asks about one row at a time, and learns from every answer.
 
     Keys: a anomaly, n normal, space skip, backspace undo. Answers are kept at once.
     """
     if output is None:
-        raise UserError("Answers must be kept in a file; got none. Give -o, such as labels.jsonl.")
+        raise UserError("Answers must be kept in a file; got none. Name one: -o labels.jsonl.")
     if merge:
         _merge(merge, output, table, as_json)
         return
     if table is None:
-        raise UserError("A table must be given to ask about its rows; got none. Name a file.")
+        raise UserError("A table must be named, to ask about its rows; got none. Name a file.")
     check_file_output(output, "A file of answers", table)
     column_of = read_label(label, anomaly, normal)
     if export is not None:

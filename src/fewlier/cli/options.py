@@ -39,8 +39,8 @@ Anomaly: TypeAlias = Annotated[
 Normal: TypeAlias = Annotated[
     list[str] | None,
     option(
-        "Label that means normal; other labels are kinds of anomaly, or unlabelled with "
-        "--anomaly. Repeatable.",
+        "Label that means normal; other labels are kinds of anomaly, or unlabelled if "
+        "--anomaly is given too. Repeatable.",
         "VALUE",
     ),
 ]

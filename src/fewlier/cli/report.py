@@ -19,7 +19,7 @@ def report(  # noqa: PLR0913 - options of a command are its arguments
     normal: options.Normal = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Write a page to look at: scores, the oddest rows with reasons, and what the model is."""
+    """Write an HTML page: the scores, the oddest rows with reasons, and the model."""
     check_file_output(output, "A report", table, model)
     lost = "no report was written."
     with open_table_and_model(table, model, "reporting", lost) as (file, detector, show):

@@ -35,7 +35,7 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
     ] = Path("-"),
     overwrite: Annotated[
         bool,
-        option("Replace an output folder that holds files, when all is done.", "", "--overwrite"),
+        option("Replace an existing output folder, once all is done.", "", "--overwrite"),
     ] = False,
     engine: Annotated[
         Literal["ray"] | None,
@@ -44,7 +44,7 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
     address: Annotated[
         str | None,
         option(
-            "Of the cluster; auto finds the one that is running. Default: start one here.",
+            "Address of the cluster; auto finds a running one. Default: start one here.",
             "ADDRESS",
             panel=CLUSTER,
         ),
@@ -55,13 +55,13 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
     ] = None,
     fdr: Annotated[
         float | None,
-        option("Flag as many rows as keep this share of false alarms among them.", "SHARE"),
+        option("Flag as many rows as possible, of which this share may be false alarms.", "SHARE"),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches.
 
-    A folder, or a pattern, is scored file by file into a folder, which is there when all is done.
+    A folder or a pattern is scored file by file; the output folder appears when all is done.
     """
     from fewlier.table.folder import TableFolder
 
@@ -163,6 +163,6 @@ def _warn(report: "ScoreReport") -> None:
 def _flagged(report: "ScoreReport", unit: str, fdr: float | None) -> str:
     """Say how many rows are above the threshold, and which threshold that is."""
     if math.isinf(report.threshold):
-        return f"none is flagged: none is odd enough for a false-discovery rate of {fdr:g}"
+        return f"none is flagged: no row is odd enough for a false-discovery rate of {fdr:g}"
     rule = "" if fdr is None else f", at a false-discovery rate of {fdr:g}"
     return f"{report.n_above_threshold} above the threshold of {report.threshold:.4g} {unit}{rule}"

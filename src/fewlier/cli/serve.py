@@ -26,24 +26,24 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
             help="Model file, or a folder of files named NAME.fewlier.", metavar="MODEL"
         ),
     ],
-    host: Annotated[str, option("Address to listen at.", "ADDRESS")] = "127.0.0.1",
+    host: Annotated[str, option("Address to listen on.", "ADDRESS")] = "127.0.0.1",
     port: Annotated[int, option("Port; 0 is any that is free.", "N", min=0, max=65535)] = 8000,
-    workers: Annotated[int, option("Processes that answer.", "N", min=1)] = 1,
+    workers: Annotated[int, option("Processes that answer requests.", "N", min=1)] = 1,
     token_file: Annotated[
         Path | None,
         option(
-            f"File that holds the token requests must bring; or set {VARIABLE}.",
+            f"File with the token that requests must carry; or set {VARIABLE}.",
             "FILE",
             panel=_ACCESS,
         ),
     ] = None,
     no_token: Annotated[
         bool,
-        option("Let anybody ask who reaches the address.", "", "--no-token", panel=_ACCESS),
+        option("Answer anybody who can reach the address.", "", "--no-token", panel=_ACCESS),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        option("Further name that requests may give as host. Repeatable.", "NAME", panel=_ACCESS),
+        option("Another host name that requests may use. Repeatable.", "NAME", panel=_ACCESS),
     ] = None,
     max_body: Annotated[int, option("Bytes.", "N", min=1, panel=_LIMITS)] = _USUAL.body,
     max_rows: Annotated[int, option("Rows.", "N", min=1, panel=_LIMITS)] = _USUAL.rows,
@@ -53,13 +53,18 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
     ] = _USUAL.cell,
     max_seconds: Annotated[
         float,
-        option("Seconds to arrive, and again to be answered.", "S", min=0.1, panel=_LIMITS),
+        option(
+            "Seconds for a request to arrive, and again to be answered.",
+            "S",
+            min=0.1,
+            panel=_LIMITS,
+        ),
     ] = _USUAL.seconds,
     max_waiting: Annotated[
-        int, option("Requests that wait in a worker.", "N", min=1, panel=_LIMITS)
+        int, option("Requests that may wait in a worker.", "N", min=1, panel=_LIMITS)
     ] = _USUAL.waiting,
 ) -> None:
-    """Answer requests for scores over HTTP, until Ctrl-C or a termination signal."""
+    """Serve scores over HTTP until Ctrl-C or a termination signal."""
     token = read_token(token_file)
     try:
         from fewlier.service.server import Address

@@ -22,10 +22,10 @@ def threshold(  # noqa: PLR0913 - options of a command are its arguments
         ),
     ] = None,
     cost_miss: Annotated[
-        float | None, option("Cost of an anomaly below it; needs --cost-alarm.", "COST")
+        float | None, option("Cost of a missed anomaly; needs --cost-alarm.", "COST")
     ] = None,
     cost_alarm: Annotated[
-        float | None, option("Cost of a normal row above it; needs --cost-miss.", "COST")
+        float | None, option("Cost of a false alarm; needs --cost-miss.", "COST")
     ] = None,
     output: options.ModelOutput = None,
     as_json: options.AsJson = False,

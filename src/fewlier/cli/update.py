@@ -20,8 +20,8 @@ def update(  # noqa: PLR0913 - options of a command are its arguments
     table: Annotated[
         Path,
         typer.Argument(
-            help="CSV or Parquet, also gzipped; - is standard input; or answers of `fewlier "
-            "label`, which hold the rows.",
+            help="CSV or Parquet, also gzipped; - is standard input; or a file of answers from "
+            "`fewlier label`, which holds the rows.",
             metavar="TABLE",
         ),
     ],
@@ -31,7 +31,7 @@ def update(  # noqa: PLR0913 - options of a command are its arguments
     output: options.ModelOutput = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Add labelled rows to a model, without the table that it was fitted to."""
+    """Add labelled rows to a model; the table it was fitted to is not needed."""
     from fewlier.labelling.journal import is_answers
 
     target, as_before = output or model, "the model is as before."

@@ -52,7 +52,7 @@ class Flow(DensitySettings):
     kind : {"maf", "nsf"}
         Affine maps (masked autoregressive flow) or splines (neural spline flow).
     n_transforms : int
-        Transformations in a row.
+        Number of transformations, one after the other.
     hidden : sequence of int
         Units of each hidden layer of every network.
 

@@ -34,7 +34,7 @@ class Made(DensitySettings):
     hidden : sequence of int
         Units of each hidden layer. Fewer are faster.
     n_orderings : int
-        Orderings of the columns, each with masks of its own, that p(x) is the mean of.
+        Orderings of the columns, each with its own masks; p(x) is the mean over them.
     n_components : int
         Gaussians in the mixture that scores a real column.
 

@@ -34,7 +34,7 @@ def choose(ask: Ask, insight: Insight, number: int) -> Choice | None:
     ask : str
         The way to choose.
     insight : Insight
-        What is known of the rows.
+        What is known about the rows.
     number : int
         How many questions were answered.
     """

@@ -41,22 +41,22 @@ class Session:
     ----------
     X : DataFrame, Arrow stream or array
         The table; columns may be mixed, and cells missing. Identifiers, free text and columns
-        declared "ignore" are shown, and say nothing to the score.
+        declared "ignore" are shown but do not affect the score.
     y : sequence, Labels or None
-        Labels that are known already, as in `AnomalyDetector.fit`. These rows are not asked.
+        Labels that are known already, as in `AnomalyDetector.fit`. These rows are not asked about.
     path : path or None
         The file of answers. Each is on disk before `answer` returns. If the file has answers, the
-        session goes on from them; the table may have more rows by then, and in another order.
+        session continues from them; the table may have more rows by then, in another order.
     ask : {"oddest", "surest", "spread", "doubtful"}
         "oddest": the row worth most, and every third time a different one, so that other kinds of
         anomalies are found. "surest": always the row worth most. "spread": always a different one.
-        "doubtful": the one that may as well be an anomaly as normal, which helps a detector
-        more than it finds.
+        "doubtful": the one as likely to be an anomaly as not, which helps a detector more than
+        it finds anomalies.
     columns : mapping or str or None
         As in `AnomalyDetector`.
     detector : AnomalyDetector or None
-        What the fits in the background fit. One that is fitted is what the session starts from:
-        its score decides what is odd, and it is updated.
+        What background fits use. If it is fitted, the session starts from it: its score decides
+        what is odd, and it is updated.
     fit_every : int or None
         After how many answers a full fit begins in the background, the first with the first
         question; None: only when `detector` is asked for.

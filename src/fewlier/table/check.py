@@ -240,11 +240,11 @@ def _why(column: Column, values: Cells) -> str:
         return f"always {column.levels[0]}"
     n_distinct = len(set(values[~missing(values)].tolist()))
     if column.kind is Kind.CATEGORY:
-        return f"text of {n_distinct} values"
+        return f"text with {n_distinct} values"
     if column.hardly_varies:
         return f"nearly always {column.levels[0]}"
     if column.coding is Kind.CATEGORY:
-        return f"integers >= 0 of {n_distinct} values, each met often"
+        return f"integers >= 0 with {n_distinct} values, each seen often"
     return _WHY[column.kind]
 
 

@@ -24,7 +24,7 @@ _REMEDY = (
 @final
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What is known of each row, read once; `fit` and `update` take it in place of y.
+    """What is known about each row, read once; `fit` and `update` take it in place of y.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Labels:
         return None if place < 0 else self.kinds[place]
 
     def record(self, row: int) -> dict[str, str | None]:
-        """Return what is known of a row, in words."""
+        """Return what is known about a row, in words."""
         code = int(self.codes[row])
         return {"label": None if code == UNLABELLED else WORDS[code], "kind": self.kind(row)}
 

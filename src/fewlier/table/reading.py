@@ -168,7 +168,7 @@ class TableFile:
             if not start and may_be_empty:
                 yield Batch(self.name, self.schema.empty_table(), 0, self.delimiter)
             elif not start:
-                raise UserError("a table must have rows; got its header alone. Add rows.")
+                raise UserError("a table must have rows; got only a header. Add rows.")
 
     def features(self, label: str | None) -> list[str]:
         """Name the columns to learn from: all but the label and the index that pandas writes.
@@ -225,7 +225,9 @@ def naming(file: str, start: int = 0) -> Iterator[None]:
         found = error.after(start) if isinstance(error, CellError | ColumnErrors) else error
         raise FileError(f"{file}: {found}") from error
     except pa.ArrowInvalid as error:
-        raise FileError(f"{file}: a table must be CSV or Parquet; got damage: {error}.") from error
+        raise FileError(
+            f"{file}: a table must be CSV or Parquet; got a damaged file: {error}."
+        ) from error
     except OSError as error:
         raise FileError(
             f"{file}: a table must be a file that can be read; {error.strerror or error}."

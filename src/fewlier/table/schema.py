@@ -104,8 +104,8 @@ class Schema:
             found = {"without": absent, "with the unexpected": unexpected}
             words = " and ".join(f"{w} {list_names(names)}" for w, names in found.items() if names)
             raise UserError(
-                f"The table must have the {len(sources)} columns of training; got it {words}. Add, "
-                "drop or rename columns."
+                f"The table must have the {len(sources)} columns of training; got one {words}. "
+                "Add, drop or rename columns."
             )
 
     def state(self) -> State:

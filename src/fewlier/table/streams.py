@@ -162,5 +162,5 @@ def check_same(expected: pa.Schema, found: pa.Schema, where: str) -> None:
         if not is_null and _family(mine) != _family(theirs):
             raise UserError(
                 f"column {field.name!r} must have the type of {where}, {theirs}; got {mine}. "
-                "Write it anew with one type."
+                "Write it again with one type."
             )

@@ -197,7 +197,8 @@ def _texts(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.cast(column, pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UserError(
-            f"Column {name!r} must hold what CSV can; got {column.type}. Write Parquet instead."
+            f"Column {name!r} must hold values that CSV can hold; got {column.type}. Write "
+            "Parquet instead."
         ) from error
 
 

@@ -53,7 +53,7 @@ class Sample:
         return Sample(self.index[members], self.weight[members], self.n_normals)
 
     def split(self, x: Float[Tensor, "m r"]) -> tuple[Float[Tensor, "m n"], Float[Tensor, "m a"]]:
-        """Part what is known of each row into normals and anomalies."""
+        """Split what is known about each row into normals and anomalies."""
         return x[:, : self.n_normals], x[:, self.n_normals :]
 
     @property

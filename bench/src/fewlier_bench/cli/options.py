@@ -29,7 +29,9 @@ Engine: TypeAlias = Annotated[
 ]
 Address: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Of the cluster, or auto. Default: start one here."),
+    typer.Option(
+        metavar="ADDRESS", help="Address of the cluster, or auto. Default: start one here."
+    ),
 ]
 
 

@@ -22,7 +22,7 @@ STUDIES = {
     "certainty": "Simulate whether p-values and false-discovery rates keep their promise.",
     "copies": "Count false alarms when rows of the training table repeat.",
     "repeated-kind": "Rank a kind of anomaly that nobody labelled and that repeats itself.",
-    "other-readings": "Fit the paper's methods as its words may also be read.",
+    "other-readings": "Fit the paper's methods by other readings of its words.",
     "kernel-in-memory": "Compute the rows of OCSVM on a large table with its kernel in memory.",
 }
 

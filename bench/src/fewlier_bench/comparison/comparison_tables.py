@@ -12,15 +12,19 @@ from fewlier_bench.pages.statistics import Floats, Grid, compare, make_grid
 from fewlier_bench.runs.results import LEFT_OUT, Result, latest
 
 _WHERE = {
-    CLEAN: "all other given rows known to be normal",
-    CONTAMINATED: f"unlabelled rows of which {HIDDEN:.0%} are hidden anomalies",
-    UNSEEN: "tested on kinds of anomalies of which none is labelled",
+    CLEAN: "all other training rows are known to be normal",
+    CONTAMINATED: f"{HIDDEN:.0%} of the unlabelled rows are hidden anomalies",
+    UNSEEN: "tested on kinds of anomalies that nobody labelled",
 }
 SHORT = "short"
 SHORT_KS = (0, 3, 10, 25)
 N_BEST = 4  # peers in a short table
-HALVES = ("", "_odd", "_even")
-"""Endings of the names of tables: over all tables of data, over every other one by name."""
+HALVES = {
+    "": "",
+    "_odd": ", over the tables in odd places by name",
+    "_even": ", over the tables in even places by name",
+}
+"""Endings of the names of tables, and of their titles: all tables of data, or every other one."""
 
 
 def half_of(names: Sequence[str], half: str) -> Sequence[str]:
@@ -36,10 +40,10 @@ def short_tables(results: Sequence[Result]) -> Iterator[PrintedTable]:
         kept = half_of(names, half)
         some = [row for row in rows if row.dataset in kept]
         if any(row.method == OURS and row.auc is not None for row in some):
-            yield _short(some, f"{SHORT}{half}")
+            yield _short(some, half)
 
 
-def _short(rows: Sequence[Result], name: str) -> PrintedTable:
+def _short(rows: Sequence[Result], half: str) -> PrintedTable:
     """Gather averages of fewlier, of the best peers with labels, and of the best without."""
     found: dict[str, dict[str, float | None]] = {}
     counts = []
@@ -48,11 +52,13 @@ def _short(rows: Sequence[Result], name: str) -> PrintedTable:
         grid = averaged(arrange(some, METHODS))
         precision = make_grid(some, grid.datasets, grid.methods, "average_precision")
         for heading, averages in (("AUC", grid.averages), ("AP", precision.averages)):
-            found[f"{heading} k = {k}"] = dict(zip(grid.methods, map(known, averages), strict=True))
-        counts += [f"{len(grid.datasets)} (k = {k})"] if grid.datasets else []
+            found[f"{heading}, {labels(k)}"] = dict(
+                zip(grid.methods, map(known, averages), strict=True)
+            )
+        counts += [f"{len(grid.datasets)} ({labels(k)})"] if grid.datasets else []
 
     def reached(method: str, *ks: int) -> float:
-        return sum(found[f"AUC k = {k}"].get(method) or 0.0 for k in ks)
+        return sum(found[f"AUC, {labels(k)}"].get(method) or 0.0 for k in ks)
 
     peers = [method for method in METHODS if method not in DETECTORS]
     best = sorted(peers, key=lambda method: -reached(method, *SHORT_KS[1:]))[:N_BEST]
@@ -63,9 +69,14 @@ def _short(rows: Sequence[Result], name: str) -> PrintedTable:
         for heading, numbers in found.items()
         if numbers
     )
-    title = "Mean test AUC and average precision (AP) with 2k labelled anomalies"
-    notes = (f"Averages are over tables: {', '.join(counts)}.",)
-    return PrintedTable(name, title, "", shown, columns, notes)
+    title = f"Mean test AUC and average precision (AP) by number of labels{HALVES[half]}"
+    notes = (f"Number of tables averaged: {', '.join(counts)}.",)
+    return PrintedTable(f"{SHORT}{half}", title, "", shown, columns, notes)
+
+
+def labels(k: int) -> str:
+    """Say how many anomalies are labelled: k to train, and as many to validate."""
+    return f"{2 * k} labels" if k else "no labels"
 
 
 def numbers_of(table: PrintedTable, heading: str) -> dict[str, float | None]:
@@ -113,11 +124,11 @@ def summarise(
     notes = (*_average_note(grid), *gap_notes(grid, rows, rows[0].k), *_left_out(rows))
     if OURS in grid.methods:
         notes = (
-            f"wins, ties, losses: tables where {OURS} is above the method, not separated from it, "
-            "or below it, by a paired t-test of the AUC over splits.",
+            f"Wins, ties and losses count the tables on which {OURS} is better than the method, "
+            "not separated from it, or worse, by a paired t-test of the AUC over splits (5 %).",
             *notes,
         )
-    return PrintedTable(name, f"Averages, {title}", "", grid.methods, tuple(columns), notes)
+    return PrintedTable(name, f"Averages with {title}", "", grid.methods, tuple(columns), notes)
 
 
 def detail(rows: Sequence[Result], methods: Sequence[str], name: str, title: str) -> PrintedTable:
@@ -137,7 +148,7 @@ def detail(rows: Sequence[Result], methods: Sequence[str], name: str, title: str
         )
         for at, method in enumerate(grid.methods)
     ]
-    title, names = f"Mean test AUC on each table, {title}", (*grid.datasets, AVERAGE)
+    title, names = f"Mean test AUC on each table with {title}", (*grid.datasets, AVERAGE)
     return PrintedTable(name, title, "", names, tuple(columns), _average_note(grid))
 
 
@@ -170,8 +181,8 @@ def _outcomes(grid: Grid) -> Iterator[PrintedColumn]:
 
 
 def _title(experiment: str, k: int) -> str:
-    labels = f"{2 * k} labelled anomalies" if k else "no labelled anomaly"
-    return f"k = {k} ({labels}), {_WHERE[experiment]}"
+    labelled = f"{2 * k} labelled anomalies" if k else "no labelled anomaly"
+    return f"{labelled} (k = {k}); {_WHERE[experiment]}"
 
 
 def _average_note(grid: Grid) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fewlier_bench.pages.blocks import EMPTY
+from fewlier_bench.pages.rendering import fold
 
 Line: TypeAlias = Mapping[str, str]
 
@@ -69,10 +70,10 @@ def _found(lines: Sequence[Line]) -> str:
         numbers = [f"{number:.1f}" for number in (*sums, *kinds)]
         rows.append([method, *numbers, f"{seconds:.3f}"])
     heading = ["anomalies found after", *(f"{n} questions" for n in AT)]
-    heading += ["kinds after 20", "kinds after 60", "seconds an answer"]
+    heading += ["kinds after 20", "kinds after 60", "seconds per answer"]
     n_tables, seeds = len(_names(lines)), ", ".join(_names(lines, "seed"))
     note = (
-        f"\nSums over {n_tables} tables of the mean over the seeds {seeds}; seconds: the median.\n"
+        f"\nSums over {n_tables} tables of the mean over seeds {seeds}; the seconds are medians.\n"
     )
     return _grid(heading, rows) + note
 
@@ -84,7 +85,8 @@ def _tables(lines: Sequence[Line]) -> str:
         size = f"{table} ({own[0]['rows']}, {own[0]['anomalies']})"
         found = [_mean([x for x in own if x["method"] == m], "found_60") for m in methods]
         rows.append([size, *(f"{number:.1f}" for number in found)])
-    return _grid(["table (rows, anomalies)", *methods], rows)
+    grid = _grid(["table (rows, anomalies)", *methods], rows)
+    return fold("Anomalies found after 60 questions, table by table", grid)
 
 
 def _remaining(lines: Sequence[Line]) -> str:
@@ -101,8 +103,9 @@ def _remaining(lines: Sequence[Line]) -> str:
         numbers += [f"{(truth > high).mean():.0%}", f"{np.exp(np.median(error)):.1f}"]
         numbers += [f"{np.median(high - low):.0f}", f"{np.median(truth):.0f}"]
         rows.append([n, *numbers])
-    heading = ["after questions", "truth inside the interval", "below", "above"]
-    return _grid([*heading, "median factor off", "median width", "median truth"], rows)
+    heading = ["questions", "truth inside the interval", "truth below", "truth above"]
+    heading += ["typical error, as a factor", "median width", "median truth"]
+    return fold("How often the interval holds the truth, and how wide it is", _grid(heading, rows))
 
 
 def _answers(lines: Sequence[Line]) -> str:
@@ -114,4 +117,5 @@ def _answers(lines: Sequence[Line]) -> str:
         return EMPTY
     means = np.array([[float(cell) for cell in row[1:]] for row in rows]).mean(0)
     rows.append(["*mean*", *(f"{mean:.3f}" for mean in means)])
-    return _grid(["AUC on rows kept apart", "six random labels", "20 answers", "60 answers"], rows)
+    heading = ["AUC on rows kept apart", "six random labels", "20 answers", "60 answers"]
+    return fold("AUC of a detector fitted to the answers, table by table", _grid(heading, rows))

@@ -25,12 +25,12 @@ class Pool(NamedTuple):
 
 
 POOLS = (
-    Pool(CLEAN, 0, "k = 0"),
-    Pool(CLEAN, 3, "k = 3"),
-    Pool(CLEAN, 25, "k = 25"),
-    Pool(UNSEEN, 3, "unseen, k = 3"),
-    Pool(CONTAMINATED, 0, "hidden, k = 0"),
-    Pool(CONTAMINATED, 3, "hidden, k = 3"),
+    Pool(CLEAN, 0, "no labels"),
+    Pool(CLEAN, 3, "6 labels"),
+    Pool(CLEAN, 25, "50 labels"),
+    Pool(UNSEEN, 3, "unseen, 6 labels"),
+    Pool(CONTAMINATED, 0, "hidden, no labels"),
+    Pool(CONTAMINATED, 3, "hidden, 6 labels"),
 )
 FIELDS = ["collection", "table", "experiment", "k", "split", "variant"]
 FIELDS += ["auc", "average_precision", "reason"]
@@ -117,12 +117,12 @@ def _costs(means: Means, name: str, n_tables: int) -> PrintedTable:
             lost = {part: whole - found for part, found in without.items() if len(found)}
             errors += [_standard_error(change) for change in lost.values()]
             numbers = [_mean(whole), *(_mean(lost.get(part, _NOTHING)) for part in WITHOUT)]
-            columns.append(_column(f"{word} {pool.heading}", numbers))
+            columns.append(_column(f"{word}, {pool.heading}", numbers))
     counts = ", ".join(f"{len(means.of(pool, 'auc', DEFAULT))} ({pool.heading})" for pool in POOLS)
     notes = (
-        "First line: the mean of the score itself. Others: how much lower it is without the part; "
-        "below zero, it is better without.",
-        f"Of {n_tables} tables, those with enough anomalies: {counts}.",
+        "The first line is the mean of the whole score. Each other line is how much that mean "
+        "falls without the part; a negative number means that it rises.",
+        f"Of {n_tables} tables, these many have enough anomalies: {counts}.",
         f"Standard errors over tables are at most {np.nanmax([0.0, *errors]):.4f}.",
     )
     title = "What leaving a part out costs, in mean test AUC and average precision (AP)"
@@ -132,7 +132,7 @@ def _costs(means: Means, name: str, n_tables: int) -> PrintedTable:
 def _curve(means: Means, name: str) -> PrintedTable:
     """Return what the score reaches by the share that trees and rules have in it."""
     cells = {
-        f"{word} {pool.heading}": (pool, measure)
+        f"{word}, {pool.heading}": (pool, measure)
         for measure, word in _MEASURES.items()
         for pool in POOLS
         if pool.k

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from fewlier_bench.pages.rendering import to_list
+from fewlier_bench.pages.rendering import fold, to_list
 from fewlier_bench.pages.statistics import Grid
 from fewlier_bench.runs.results import Result, latest
 
@@ -21,14 +21,14 @@ def describe_run(experiments: Mapping[str, Sequence[Result]]) -> str:
     cells = [row for group in experiments.values() for row in latest(group)]
     failed = sum(row.has_failed for row in cells)
     left_out = sum(bool(row.reason) for row in cells) - failed
-    also = f"; {left_out} cells left out by the rules" if left_out else ""
+    also = f"; {left_out} cells were left out by the rules" if left_out else ""
     lines = [
         f"Rows: {counts}; {failed or 'no'} cells failed{also}.",
         f"Dates: {dates[0]}" + (f" to {dates[-1]}." if len(dates) > 1 else "."),
         f"Machines: {_each(row.machine for row in rows)}.",
         f"Versions: {_each(row.versions for row in rows)}.",
     ]
-    return to_list(lines)
+    return fold("How these results were computed: rows, dates, machines, versions", to_list(lines))
 
 
 def average_notes(

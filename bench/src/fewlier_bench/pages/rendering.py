@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Sequence
+from html import escape
 from io import StringIO
 from math import ceil
 
@@ -17,10 +18,27 @@ _WIDEST_CELL = len(".861 +.022")
 
 
 def to_markdown(table: PrintedTable) -> str:
-    """Return the table with cells such as ``**0.861** (0.839, +0.022)``, and its notes below."""
+    """Return the title, the table with cells such as ``**0.861** (0.839, +0.022)``, and notes."""
+    return f"**{table.title}**{_compared(table)}\n\n{_body(table)}"
+
+
+def to_folded(table: PrintedTable) -> str:
+    """Return the same behind its title, for readers who want it."""
+    return fold(f"{table.title}{_compared(table)}", _body(table))
+
+
+def fold(summary: str, content: str) -> str:
+    """Return Markdown that shows only its summary until a reader opens it."""
+    opening = f'<details markdown="1">\n<summary>{escape(summary, quote=False)}</summary>'
+    return f"{opening}\n\n{content.strip()}\n\n</details>\n"
+
+
+def _compared(table: PrintedTable) -> str:
+    return f"; in brackets {table.compared}." if table.reference else ""
+
+
+def _body(table: PrintedTable) -> str:
     lines = [
-        f"**{table.title}**" + (f"; in brackets {table.compared}." if table.reference else ""),
-        "",
         _line(["", *(column.heading for column in table.columns)]),
         _line(["---", *["---:"] * len(table.columns)]),
     ]

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fewlier_bench.pages.rendering import to_list
+from fewlier_bench.pages.rendering import fold, to_list
 from fewlier_bench.pages.statistics import compare
-from fewlier_bench.reproduction.claims import Claim
+from fewlier_bench.reproduction.claims import Claim, Verdict
 from fewlier_bench.reproduction.experiments import EXTRA, KS, METHODS, SUPERVISED
 from fewlier_bench.reproduction.published import published_auc, published_average
 from fewlier_bench.reproduction.tables import setting_grid
@@ -17,10 +17,12 @@ CLOSE = 0.05  # difference of two mean AUCs that is not remarkable
 
 
 def list_claims(claims: Iterable[Claim]) -> str:
-    """Return the claims as a Markdown table."""
+    """Return how many claims hold, and behind that the claims as a Markdown table."""
+    claims = list(claims)
+    n_held = sum(claim.verdict is Verdict.HOLDS for claim in claims)
     lines = ["| the paper's claim | here | figures |", "|---|---|---|"]
     lines += [f"| {c.text} | {c.verdict.value} | {c.figures} |" for c in claims]
-    return "\n".join(lines) + "\n"
+    return fold(f"{n_held} of these {len(claims)} claims hold here", "\n".join(lines))
 
 
 def list_large_differences(results: Sequence[Result]) -> str:
@@ -31,7 +33,9 @@ def list_large_differences(results: Sequence[Result]) -> str:
         for method, ours in zip(METHODS, common.averages, strict=True):
             paper = published_average(method, k, common.datasets)
             if paper is not None and abs(ours - paper) > LARGE:  # NaN is not
-                lines.append(f"k = {k}, {method}: {ours:.3f}, {ours - paper:+.3f} to the paper's")
+                lines.append(
+                    f"k = {k}, {method}: {ours:.3f}, {ours - paper:+.3f} against the paper"
+                )
     return to_list(lines or ["none"])
 
 
@@ -51,9 +55,9 @@ def describe_agreement(results: Sequence[Result]) -> str:
         if differences:
             sizes = np.abs(differences)
             lines.append(
-                f"k = {k}: {len(sizes)} cells, {np.mean(differences):+.3f} on average and "
-                f"{sizes.mean():.3f} in size, {np.mean(sizes <= CLOSE):.0%} within {CLOSE}; bold "
-                f"type is the same in {same / len(sizes):.0%}"
+                f"k = {k}: {len(sizes)} cells, mean difference {np.mean(differences):+.3f}, mean "
+                f"absolute difference {sizes.mean():.3f}, {np.mean(sizes <= CLOSE):.0%} within "
+                f"{CLOSE}; bold type agrees in {same / len(sizes):.0%}"
             )
     return to_list(lines or ["no results"])
 
@@ -67,8 +71,8 @@ def describe_default_detector(results: Sequence[Result]) -> str:
         proposed, extra = common.averages
         if not np.isnan(proposed + extra):
             lines.append(
-                f"k = {k}: {extra:.3f} against {proposed:.3f} on average; significantly above on "
-                f"{len(outcome.wins)} of {len(common.datasets)} tables, below on "
+                f"k = {k}: {extra:.3f} against {proposed:.3f} on average; significantly better on "
+                f"{len(outcome.wins)} of {len(common.datasets)} tables, worse on "
                 f"{len(outcome.losses)}"
             )
     return to_list(lines or ["no results"])

@@ -8,7 +8,7 @@ from fewlier.errors import UserError
 from fewlier_bench.pages.blocks import EMPTY, fill, read_page, write_text
 from fewlier_bench.pages.footnotes import describe_run
 from fewlier_bench.pages.printed import PrintedTable
-from fewlier_bench.pages.rendering import to_csv, to_markdown
+from fewlier_bench.pages.rendering import fold, to_csv, to_folded, to_markdown
 from fewlier_bench.reproduction.claims import check_claims
 from fewlier_bench.reproduction.experiments import (
     DEDUPLICATED,
@@ -22,6 +22,7 @@ from fewlier_bench.reproduction.experiments import (
     TIMES,
 )
 from fewlier_bench.reproduction.remarks import (
+    LARGE,
     describe_agreement,
     describe_default_detector,
     list_claims,
@@ -124,13 +125,21 @@ def make_blocks(
 ) -> dict[str, str]:
     """Return what stands in the generated parts of the page, by their names."""
     blocks = dict.fromkeys(_NAMES, EMPTY)
-    blocks |= {table.name: to_markdown(table) for table in tables}
+    blocks |= {table.name: _shown(table) for table in tables}
     blocks |= {name: f"![{_CAPTIONS[name]}]({FIGURES.as_posix()}/{name}.svg)\n" for name in figures}
     if any(found.values()):
         blocks["run"] = describe_run(found)
     if paper := found[PAPER]:
         blocks["claims"] = list_claims(check_claims(paper, found[LAMBDAS]))
         blocks["agreement"] = describe_agreement(paper)
-        blocks["large_differences"] = list_large_differences(paper)
+        blocks["large_differences"] = fold(
+            f"Methods whose average differs from the paper's by more than {LARGE}",
+            list_large_differences(paper),
+        )
         blocks["default_detector"] = describe_default_detector(paper)
     return blocks
+
+
+def _shown(table: PrintedTable) -> str:
+    """Leave the averages open; readers unfold the others."""
+    return to_markdown(table) if table.name == "averages" else to_folded(table)

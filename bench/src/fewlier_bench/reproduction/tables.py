@@ -19,8 +19,8 @@ from fewlier_bench.reproduction.published import (
 from fewlier_bench.runs.results import Result, latest
 
 _EXTRA_NOTE = (
-    "†: fewlier's default detector, given the same rows. It is not one of the paper's methods, and "
-    "takes no part in tests, in ranks or in the choice of tables to average over."
+    "†: fewlier's default detector, given the same rows. It is not one of the paper's methods, so "
+    "it is left out of tests and ranks, and does not affect which tables are averaged."
 )
 
 
