@@ -148,6 +148,6 @@ detector.explain(fresh)
 # ## What we decide
 #
 # Forty answers, perhaps an hour of somebody's time, are worth it: without them more than half of
-# the fraud would pass. The detector goes to work with its threshold at one false alarm in a hundred.
-# Whoever checks its alarms labels payments by doing so, and `detector.update(rows, labels)` learns
-# from them every month.
+# the fraud would pass. The detector goes to work with its threshold at one false alarm in a
+# hundred. Whoever checks its alarms labels payments by doing so, and
+# `detector.update(rows, labels)` learns from them every month.
