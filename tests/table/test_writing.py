@@ -116,7 +116,9 @@ def test_a_full_device_is_told(tmp_path):
 
 def test_what_csv_cannot_hold_is_refused_with_a_remedy(tmp_path):
     rows = pa.table({"tags": pa.array([[1]], pa.list_(pa.int8()))})
-    with pytest.raises(UserError, match=r"'tags' must hold what CSV can; got list.*Write Parquet"):
+    with pytest.raises(
+        UserError, match=r"'tags' must hold values that CSV can hold; got list.*Parquet"
+    ):
         written(tmp_path / "t.csv", [rows])
     assert contents(tmp_path) == {}
 

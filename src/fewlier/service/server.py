@@ -64,7 +64,11 @@ class Address(NamedTuple):
         """Return a socket that listens there."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
-            return socket.create_server((self.host, self.port), family=family, backlog=2048)
+            listening = socket.create_server((self.host, self.port), family=family, backlog=2048)
+            # Connections get this, and so send small answers at once: asyncio asks for it only
+            # where a socket names its protocol, which one handed to a worker does not.
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return listening
         except (OSError, OverflowError) as error:
             raise UserError(
                 f"The service must have an address of this machine and a free port; got "
