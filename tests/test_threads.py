@@ -14,7 +14,7 @@ from factories import FEATURES, payments, small
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.threads import in_threads, one_thread
+from fewlier.threads import MAX_AHEAD, ahead, in_threads, one_thread
 
 ROWS = payments(300)
 X, Y = ROWS[FEATURES], ROWS["fraud"]
@@ -215,3 +215,46 @@ def test_no_call_starts_a_thread_that_stays(tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "2"}
     found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert found.stdout == "0\n"
+
+
+def test_batches_are_under_way_while_the_caller_has_another_and_keep_their_order():
+    together = threading.Barrier(3, timeout=30)
+
+    def work(item):
+        together.wait()  # passes only if three are under way at once
+        with one_thread() as granted:
+            return item, granted, torch.get_num_threads(), openmp_threads()
+
+    assert list(ahead(work, range(6))) == [(item, 1, 1, {1}) for item in range(6)]
+
+
+def test_many_threads_are_shared_by_few_batches():
+    def work(_):
+        with one_thread() as granted:
+            return granted
+
+    with threadpool_limits(16):
+        assert list(ahead(work, range(20))) == [16 // MAX_AHEAD] * 20
+
+
+@pytest.mark.parametrize(("threads", "n"), [(1, 5), (3, 2)])
+def test_few_batches_or_threads_take_one_after_the_other(threads, n):
+    begun = []
+    with threadpool_limits(threads):
+        found = ahead(lambda item: begun.append(item) or threading.get_ident(), range(n))
+        assert next(found) == threading.get_ident()
+    assert begun == [0]
+
+
+def test_an_error_comes_when_its_batch_would_and_ends_the_rest():
+    def work(item):
+        if item == 2:
+            raise UserError("item 2 is bad")
+        return item
+
+    taken = []
+    found = ahead(work, (taken.append(item) or item for item in range(100)))
+    assert [next(found), next(found)] == [0, 1]
+    with pytest.raises(UserError, match="item 2 is bad"):
+        next(found)
+    assert len(taken) <= 6

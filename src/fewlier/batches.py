@@ -154,14 +154,18 @@ class Tally:
     ) -> Iterator[tuple[Batch, Explanation]]:
         """Count rows and pass them on."""
         for batch, why in explained:
-            self._ranks += self._calibration.counts(why.score)
-            self._passed_through |= dict.fromkeys(batch.rows.column_names)
-            self._n_impossible += why.encoded.impossible.sum(0)
-            self.unread.update({name: cells.n for name, cells in why.table.unread.items()})
-            counts = self._model.reference.count(why.encoded)
-            for total, new in zip(self._cells, counts, strict=True):
-                total += new
+            self.add_rows(batch, why)
             yield batch, why
+
+    def add_rows(self, batch: Batch, why: Explanation) -> None:
+        """Count rows."""
+        self._ranks += self._calibration.counts(why.score)
+        self._passed_through |= dict.fromkeys(batch.rows.column_names)
+        self._n_impossible += why.encoded.impossible.sum(0)
+        self.unread.update({name: cells.n for name, cells in why.table.unread.items()})
+        counts = self._model.reference.count(why.encoded)
+        for total, new in zip(self._cells, counts, strict=True):
+            total += new
 
     def totals(self) -> dict[str, Any]:
         """Return what was counted, as JSON values, for `add`."""

@@ -30,6 +30,7 @@ from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
 from fewlier.table.reading import Batch, TableFile, naming
 from fewlier.table.writing import Write, put_by
+from fewlier.threads import ahead
 
 Answers: TypeAlias = Callable[[pa.Table, Labels | None], Labels]
 """Adds what was answered elsewhere to the labels of some rows."""
@@ -213,22 +214,37 @@ def explain_batches(
     model: FittedModel, file: TableFile, progress: Progress = silent
 ) -> Iterator[tuple[Batch, Explanation]]:
     """Yield the batches of a file, each with the scores of its rows, and why they have them."""
-    for batch, table in _matched_batches(model, file, progress):
-        yield batch, explain(model, table)
+    for batch, _, why in _explain_chosen(model, file, progress, None):
+        yield batch, why
 
 
-def _matched_batches(
-    model: FittedModel, file: TableFile, progress: Progress
-) -> Iterator[tuple[Batch, Table]]:
-    """Yield the batches of a file with the columns of a model; warn at the end of unread cells."""
-    unread: dict[str, Unread] = {}
-    for batch in file.batches():
+def _explain_chosen(
+    model: FittedModel, file: TableFile, progress: Progress, choice: RowChoice | None
+) -> Iterator[tuple[Batch, Ints, Explanation]]:
+    """Yield batches with the positions of the chosen rows, and the explanation of these.
+
+    At the end warn of unread cells.
+    """
+
+    def explain_one(chosen: tuple[Batch, Ints]) -> tuple[Batch, Ints, Table, Explanation]:
+        batch, places = chosen
         table = batch.table(model.encoder.schema)
+        is_whole = len(places) == table.n_rows
+        return *chosen, table, explain(model, table if is_whole else table.take(places))
+
+    unread: dict[str, Unread] = {}
+    find = choice.find if choice else _all_rows
+    chosen = ((batch, find(batch)) for batch in file.batches())
+    for batch, places, table, why in ahead(explain_one, chosen):
         unread = all_unread(unread, table.unread, batch.start)
-        yield batch, table
+        yield batch, places, why
         progress(file.share_read())
     if unread:
         warn(f"{file.name}: {unread_note(unread)}")
+
+
+def _all_rows(batch: Batch) -> Ints:
+    return np.arange(batch.rows.num_rows)
 
 
 @final
@@ -275,14 +291,11 @@ def explain_file(
     Rows that are not chosen are not scored.
     """
     labels = label and FileLabels(label, file)
-    model: FittedModel = detector.model_
     scores: list[Floats] = []
     rows, kept = np.empty(0, dtype=np.int64), list[Explanation]()
-    for batch, table in _matched_batches(model, file, progress):
+    for batch, places, why in _explain_chosen(detector.model_, file, progress, choice):
         if labels:
             labels.add(batch)
-        places = np.arange(table.n_rows) if choice is None else choice.find(batch)
-        why = explain(model, table if choice is None else table.take(places))
         scores.append(why.score)
         top = reduce(Explanation.followed_by, [*kept, why])
         rows = np.concatenate([rows, batch.start + places])

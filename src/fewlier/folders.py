@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -12,13 +14,14 @@ from fewlier.detector import AnomalyDetector
 from fewlier.errors import warn
 from fewlier.files import ScoreReport
 from fewlier.progress import Progress, silent
-from fewlier.reasons.explanation import explain
+from fewlier.reasons.explanation import Explanation, explain
 from fewlier.score.model import FittedModel
 from fewlier.scored import check_free
 from fewlier.shown import list_some
 from fewlier.table.folder import TableFolder
 from fewlier.table.reading import Batch, naming, open_table
-from fewlier.table.writing import create_folder, create_table, output_name
+from fewlier.table.writing import Write, create_folder, create_table, output_name
+from fewlier.threads import ahead
 
 
 class Job(NamedTuple):
@@ -47,22 +50,59 @@ class Workers(ABC):
         """Score files, and yield what each came to, as they are done."""
 
 
-def score_one(model: FittedModel, job: Job, progress: Progress = silent) -> Scored:
-    """Score one file, in one process; what it comes to is the same in every other."""
+class Piece(NamedTuple):
+    """A batch of the file of a job, and how much of all files has been read with it."""
+
+    job: Job
+    batch: Batch
+    share_read: float
+
+
+def score_jobs(
+    model: FittedModel, jobs: Sequence[Job], progress: Progress = silent
+) -> Iterator[Scored]:
+    """Score files, one after the other; what they come to is the same in every process.
+
+    While one batch is written, the next are read and scored, also those of the next file.
+    """
+
+    def explain_one(piece: Piece) -> tuple[Piece, Explanation]:
+        return piece, explain(model, piece.batch.table(model.encoder.schema))
+
+    explained = ahead(explain_one, _pieces(jobs))
+    for job, parts in groupby(explained, lambda part: part[0].job):
+        yield _score_job(model, job, parts, progress)
+
+
+def _pieces(jobs: Sequence[Job]) -> Iterator[Piece]:
+    sizes = [job.source.stat().st_size for job in jobs]
+    done, total = 0, max(sum(sizes), 1)
+    for job, size in zip(jobs, sizes, strict=True):
+        with open_table(job.source) as file:
+            for batch in file.batches(may_be_empty=True):
+                yield Piece(job, batch, (done + size * (file.share_read() or 0.0)) / total)
+        done += size
+
+
+def _score_job(
+    model: FittedModel,
+    job: Job,
+    parts: Iterator[tuple[Piece, Explanation]],
+    progress: Progress,
+) -> Scored:
+    """Count the rows of a file, and write them where there is a threshold."""
     tally, n_above = Tally(model), 0
-    with open_table(job.source) as file:
-        batches = file.batches(may_be_empty=True)
-        explained = ((b, explain(model, b.table(model.encoder.schema))) for b in batches)
-        counted = tally.count(explained)
-        if job.threshold is None:
-            for _ in counted:
-                progress(file.share_read())
-            return Scored(0, tally.totals())
-        with create_table(job.target, file.delimiter or ",") as write:
-            for batch, why in counted:
+    with ExitStack() as stack:
+        write: Write | None = None
+        for piece, why in parts:
+            batch = piece.batch
+            tally.add_rows(batch, why)
+            if job.threshold is not None:
+                if write is None:
+                    write = stack.enter_context(create_table(job.target, batch.delimiter or ","))
                 write(ScoredBatch.of(batch, why).add_scores(model, job.threshold))
                 n_above += int((why.score > job.threshold).sum())
-                progress(file.share_read())
+            progress(piece.share_read)
     return Scored(n_above, tally.totals())
 
 
@@ -75,15 +115,7 @@ class Here(Workers):
 
     def score(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Scored]:
         """Score files in their order."""
-        sizes = [job.source.stat().st_size for job in jobs]
-        done, total = 0, max(sum(sizes), 1)
-        for job, size in zip(jobs, sizes, strict=True):
-
-            def show(share: float | None, before: int = done, own: int = size) -> None:
-                progress((before + own * (share or 0.0)) / total)
-
-            yield score_one(self._model, job, show)
-            done += size
+        return score_jobs(self._model, jobs, progress)
 
 
 def score_folder(

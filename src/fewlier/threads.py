@@ -9,10 +9,12 @@ wait. Then no result depends on the number of threads either.
 
 import ctypes
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain, islice
 from typing import TypeVar
 
 import torch
@@ -21,23 +23,26 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+MAX_AHEAD = 4
+"""Batches that are under way at most: each takes memory."""
+
 _own = threading.local()  # how many threads are granted to the block that a thread is in
 
 
 @contextmanager
-def one_thread() -> Iterator[int]:
+def one_thread(granted: int | None = None) -> Iterator[int]:
     """Compute in one thread inside the block; yield how many threads the caller grants.
 
     These are the threads that torch would take: by the number of cores, by `OMP_NUM_THREADS`, or as
     the caller told it. OpenMP and MKL keep the number for each thread, so nobody else's changes,
-    and the caller's own is as before in the end.
+    and the caller's own is as before in the end. `granted` is for a thread that has a share.
     """
-    granted = getattr(_own, "granted", 0)
-    if granted:
-        yield granted
+    if outer := getattr(_own, "granted", 0):
+        yield outer
         return
     # Asked before the limit: a thread's first question lets torch set the number itself.
-    _own.granted = torch.get_num_threads()
+    n_threads = torch.get_num_threads()
+    _own.granted = granted or n_threads
     before = _set_mkl_threads()(1)
     try:
         with _openmp().limit(limits=1):
@@ -64,6 +69,36 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
             return [function(item) for item in items]
         with ThreadPoolExecutor(n_threads, "fewlier") as pool:
             return list(pool.map(call, items))
+
+
+def ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield what a function makes of each item, in order, with the next ones under way.
+
+    So batches are read and written by the caller while threads score others, each with its share
+    of the threads that the caller grants. Where there are fewer items than that, one comes after
+    the other, and `in_threads` shares out the rows of each.
+    """
+    items, granted = iter(items), torch.get_num_threads()
+    n_workers = min(granted, MAX_AHEAD)
+    first = list(islice(items, n_workers))
+    if n_workers < 2 or len(first) < n_workers:
+        yield from map(function, chain(first, items))
+        return
+
+    def call(item: Item) -> Result:
+        with one_thread(granted // n_workers):
+            return function(item)
+
+    pool = ThreadPoolExecutor(n_workers, "fewlier-ahead")
+    try:
+        under_way = deque(pool.submit(call, item) for item in first)
+        for item in items:
+            under_way.append(pool.submit(call, item))
+            yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @cache

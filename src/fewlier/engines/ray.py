@@ -15,7 +15,7 @@ import torch
 from fewlier.atomic import PathLike
 from fewlier.batches import BatchScorer
 from fewlier.errors import UserError, missing_package
-from fewlier.folders import Job, Scored, Workers, score_one
+from fewlier.folders import Job, Scored, Workers, score_jobs
 from fewlier.progress import Progress
 
 if TYPE_CHECKING:
@@ -176,6 +176,7 @@ class _FileScorer:
         source, target, threshold = json.loads(text)
         job = Job(Path(source), Path(target), threshold)
         try:
-            return score_one(self._scorer.model, job)._asdict()
+            (scored,) = score_jobs(self._scorer.model, [job])
+            return scored._asdict()
         except UserError as error:
             return {"error": str(error)}

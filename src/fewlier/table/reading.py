@@ -27,7 +27,7 @@ from fewlier.table.numbers import PLAIN
 from fewlier.table.schema import Schema
 from fewlier.table.text import Unpacked, first_bytes, not_utf8, read_header
 
-_BATCH_ROWS = 65_536
+_BATCH_ROWS, _BATCH_CELLS = 65_536, 2**24
 _BLOCK_BYTES = 8 * 2**20
 _PARQUET = b"PAR1"
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
@@ -302,7 +302,8 @@ def _open_parquet(file: IO[bytes], name: str) -> TableFile:
 
     def chunks() -> Iterator[pa.Table]:
         nonlocal n_read
-        for batch in parquet.iter_batches(_BATCH_ROWS, use_threads=False):
+        most = max(_BATCH_CELLS // max(len(parquet.schema_arrow), 1), 1)
+        for batch in parquet.iter_batches(min(_BATCH_ROWS, most), use_threads=False):
             start, n_read = n_read, n_read + batch.num_rows
             columns = zip(batch.schema.names, batch.columns, strict=True)
             yield pa.table({name: _sound(name, column, start) for name, column in columns})

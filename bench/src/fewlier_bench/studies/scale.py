@@ -17,6 +17,7 @@ results/scale.csv as soon as it is there; what is there is not done again.
 import argparse
 import csv
 import json
+import os
 import subprocess
 import sys
 import time
@@ -85,7 +86,8 @@ def make_folder(folder: Path, n_rows: int, file_rows: int = FILE_ROWS) -> Path:
     for number in range(n_files):
         path = folder / f"part-{number:05}.parquet"
         if not path.exists():
-            rows, _ = make_rows(min(file_rows, n_rows), number, -(-100 // n_files))
+            n_left = n_rows - number * file_rows
+            rows, _ = make_rows(min(file_rows, n_left), number, -(-100 // n_files))
             pq.write_table(rows, path.with_suffix(".tmp"), row_group_size=100_000)
             path.with_suffix(".tmp").rename(path)
     return folder
@@ -210,7 +212,9 @@ def score_on_spark(folder: Path, model: Path, n_workers: int) -> None:
         "scored.write.mode('overwrite').parquet(folder + '-out')"
     )
     words = [str(folder), str(model), str(n_workers)]
-    subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True)
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-c", code, *words]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
 
 
 def is_done(
