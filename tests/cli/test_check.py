@@ -6,6 +6,8 @@ import shlex
 import pytest
 from factories import payments
 
+from fewlier.cli.check import _rough
+
 ROWS = payments(80, seed=2).assign(price="$1,200.50")
 
 
@@ -24,6 +26,24 @@ def test_check_says_what_a_table_holds(table, fewlier):
     assert "labels      fraud: '0' 60; '1' 4; empty 16" in shown
     assert "4 anomaly, 60 normal, 16 unlabelled" in shown
     assert "learn from 4 columns and leave out 1" in shown
+    assert "take a few seconds on two cores; it measures first" in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.3, "a few seconds"),
+        (4.9, "a few seconds"),
+        (5, "roughly 10 s"),
+        (44, "roughly 40 s"),
+        (89, "roughly 90 s"),
+        (90, "roughly 2 min"),
+        (5300, "roughly 88 min"),
+        (9000, "roughly 2 h"),
+    ],
+)
+def test_a_rough_time_is_no_more_exact_than_it_is(seconds, text):
+    assert _rough(seconds) == text
 
 
 @pytest.mark.slow

@@ -155,17 +155,17 @@ def test_warnings_of_others_go_where_they_went():
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        (0.004, "fewlier: fitting takes at most about 1 s.\n"),
-        (0.5, "fewlier: fitting takes at most about 50 s.\n"),
-        (9.0, "fewlier: fitting takes at most about 15 min; see the help.\n"),
-        (100.0, "fewlier: fitting takes at most about 2.8 h; see the help.\n"),
+        (0.004, "fewlier: training takes at most about 1 s.\n"),
+        (0.5, "fewlier: training takes at most about 50 s.\n"),
+        (9.0, "fewlier: training takes at most about 15 min; see the help.\n"),
+        (100.0, "fewlier: training takes at most about 2.8 h; see the help.\n"),
     ],
 )
 def test_the_time_is_announced_after_the_second_epoch(seconds, said, capsys, monkeypatch):
     now = itertools.chain([7.0, 7.0 + seconds], itertools.repeat(math.nan))
     monkeypatch.setattr(screen.time, "perf_counter", lambda: next(now))
     shares = []
-    update = screen.announcing("fitting", shares.append, "; see the help")
+    update = screen.announcing("training", shares.append, "; see the help")
     update(0.0)
     update(0.01)
     assert capsys.readouterr().err == ""
@@ -176,7 +176,7 @@ def test_the_time_is_announced_after_the_second_epoch(seconds, said, capsys, mon
 
 
 def test_nothing_is_announced_of_what_is_over(capsys):
-    update = screen.announcing("fitting", lambda _: None)
+    update = screen.announcing("training", lambda _: None)
     for share in (0.0, 0.5, 1.0):
         update(share)
     assert capsys.readouterr() == ("", "")

@@ -29,7 +29,7 @@ def test_update_writes_the_model_that_the_library_would(
     output = ["-o", target] if name else []
     done = fewlier("update", model, *source, "--label", "fraud", *output, stdin=table.read_bytes())
     assert done.code == 0
-    assert re.fullmatch(r"fewlier: updating takes at most about \d+ s\.", done.err)
+    assert re.fullmatch(r"fewlier: training takes at most about \d+ s\.", done.err)
     updated = AnomalyDetector.load(target)
     assert done.out.decode() == f"{updated.summary_}\nmodel       {target}\n"
     assert model.read_bytes() == model_bytes or name is None
@@ -47,7 +47,7 @@ def test_update_writes_the_model_that_the_library_would(
 def test_update_says_in_json_what_it_did_and_counts_rows_given_again_once(model, fewlier):
     for known in ("200 kept ones of the fit. 1 row was", "229 kept ones of the fit. 30 rows were"):
         done = fewlier("update", model, "-", "--label", "fraud", "--json", stdin=csv(MORE))
-        assert (done.code, done.err.startswith("fewlier: updating takes")) == (0, True)
+        assert (done.code, done.err.startswith("fewlier: training takes")) == (0, True)
         facts = json.loads(done.out)
         summary = AnomalyDetector.load(model).summary_
         assert facts == {"model": str(model), **summary.to_json()}

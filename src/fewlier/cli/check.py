@@ -130,7 +130,7 @@ def _fit(found: "TableCheck") -> Iterator[str]:
     n_left = sum(column.kind == LEFT_OUT for column in found.columns)
     left_out = f" and leave out {n_left:,}" if n_left else ""
     yield f"learn from {_counted(len(found.columns) - n_left, 'column')}{left_out}"
-    yield f"take roughly {_rough(found.seconds)} on two cores; it measures first"
+    yield f"take {_rough(found.seconds)} on two cores; it measures first"
 
 
 def _command(found: "TableCheck", command: str) -> Iterator[str]:
@@ -150,6 +150,9 @@ def _counted(n: int, noun: str) -> str:
 
 
 def _rough(seconds: float) -> str:
+    if seconds < 5:
+        return "a few seconds"
     if seconds < 90:
-        return f"{10 * max(round(seconds / 10), 1)} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{round(seconds / 3600)} h"
+        return f"roughly {10 * max(round(seconds / 10), 1)} s"
+    minutes = round(seconds / 60)
+    return f"roughly {minutes} min" if seconds < 5400 else f"roughly {round(minutes / 60)} h"

@@ -145,7 +145,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             answers=_answers(labels),
             validation=held_back,
             strict=strict,
-            progress=FitProgress(show.reading, announcing("fitting", show.training, hint)),
+            progress=FitProgress(show.reading, announcing("training", show.training, hint)),
         )
     if isinstance(file, TableFolder) and file.left_out_note:
         say(f"note: {file.left_out_note}")

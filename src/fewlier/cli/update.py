@@ -49,7 +49,7 @@ def update(  # noqa: PLR0913 - options of a command are its arguments
         with open_table_and_model(table, model, "updating", as_before) as (file, detector, show):
             from fewlier.files import update_file
 
-            update_file(detector, file, column, progress=announcing("updating", show))
+            update_file(detector, file, column, progress=announcing("training", show))
     save(detector, target, as_json)
 
 
@@ -64,5 +64,5 @@ def _update_by_answers(model: Path, answers: Path) -> "AnomalyDetector":
     known = detector.model_.encoder.schema.given
     with naming(str(answers)), progress("updating", "the model is as before.") as show:
         rows = rows.select([name for name in rows.column_names if name in known])
-        detector.update(rows, labels, progress=announcing("updating", show))
+        detector.update(rows, labels, progress=announcing("training", show))
     return detector
