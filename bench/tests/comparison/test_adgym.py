@@ -1,5 +1,6 @@
 """fewlier beside ADGym's published numbers: the numbers, the check, the tables, the page."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -107,6 +108,26 @@ def test_summaries_have_averages_wins_and_tests_with_and_without_the_tables_in_d
         )
         assert columns["p AUC"]["fewlier"] is columns["wins"]["fewlier"] is None
         assert columns["AUC"]["ResNet"] is None  # it has a gap
+
+
+def test_the_numbers_in_words_are_those_of_the_tables():
+    text = PAGE.read_text("utf-8")
+
+    def printed(name, method):
+        """Return the cells of a row of a table on the page, by their headings."""
+        table = text.split(f"<!-- begin generated: adgym/{name} -->")[1].split("<!-- end")[0]
+        header, row = (
+            [cell.strip() for cell in line.split("|")[1:-1]]
+            for line in table.splitlines()
+            if line.startswith(("|  |", f"| {method} |"))
+        )
+        return dict(zip(header, row, strict=True))
+
+    words = text.split("\nWhat it shows:\n")[1].split("\n## ")[0]
+    p_values = [printed(f"labels_{k}", "CatBoost")["p AUC"] for k in LABELS]
+    assert re.findall(r"p = ([\d.]+)", words) == p_values
+    theirs, ours = (printed("labels_20_elsewhere", name)["AP"] for name in ("CatBoost", "fewlier"))
+    assert f"by {float(theirs) - float(ours):.3f} ({theirs} to {ours})" in words
 
 
 def test_only_splits_that_were_measured_are_compared():
