@@ -20,7 +20,7 @@ from fewlier.plot import ScoreDisplay
 def payments(n, n_fraud, seed):
     """Return payments and which of them are fraud."""
     rng = np.random.default_rng(seed)
-    habit = rng.normal(size=n)  # people who buy much buy dear things, too
+    habit = rng.normal(size=n)  # people who buy much buy expensive things, too
     table = pd.DataFrame(
         {
             "amount": np.exp(3.4 + 0.5 * habit + 0.5 * rng.normal(size=n)).round(2),
@@ -36,7 +36,7 @@ def payments(n, n_fraud, seed):
     stolen, tested = fraud[: n_fraud // 2], fraud[n_fraud // 2 :]
     labels = np.zeros(n, dtype=int)
     labels[fraud] = 1
-    # Stolen cards: one dear item, at night, from a new account.
+    # Stolen cards: one expensive item, at night, from a new account.
     rows = table.index[stolen]
     table.loc[rows, "amount"] = rng.uniform(120, 400, len(rows)).round(2)
     table.loc[rows, "items"] = 1
@@ -75,7 +75,7 @@ for _ in range(40):
 session
 
 # %% [markdown]
-# By chance, forty questions would have found less than one fraud. The curve below rises steeply
+# By chance, forty questions would have found fewer than one fraud. The curve below rises steeply
 # where the session has learned what fraud looks like, and is flat where it asks about rows that
 # are odd and honest: those answers are worth having too, since they are what a detector would
 # otherwise raise false alarms about.

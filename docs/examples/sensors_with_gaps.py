@@ -146,4 +146,4 @@ pd.concat(
 # Nothing is filled in: the table goes to the detector as the sensors deliver it, and nearly four
 # faults in five are found at less than two false alarms in a hundred normal readings. A missing
 # speed remains an alarm, because it has never happened. If that sensor is to be switched off at
-# times, readings with it off belong into the training table; then its gaps are ordinary too.
+# times, readings with it off belong in the training table; then its gaps are ordinary too.

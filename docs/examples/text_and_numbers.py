@@ -35,8 +35,8 @@ def claims(n, n_odd, seed):
     weekday = rng.integers(0, 5, n)  # Monday to Friday
     kind = np.full(n, "", dtype=object)
     odd = rng.permutation(n)[:n_odd]
-    kind[odd[::2]], kind[odd[1::2]] = "too dear", "weekend"
-    amount[kind == "too dear"] *= rng.uniform(1.7, 2.3, (kind == "too dear").sum())
+    kind[odd[::2]], kind[odd[1::2]] = "too expensive", "weekend"
+    amount[kind == "too expensive"] *= rng.uniform(1.7, 2.3, (kind == "too expensive").sum())
     weekday[kind == "weekend"] = rng.integers(5, 7, (kind == "weekend").sum())
     days = pd.to_timedelta(7 * rng.integers(0, 38, n) + weekday, unit="D")
     hours = pd.to_timedelta(rng.normal(18, 2, n).clip(8, 23), unit="h")
@@ -86,8 +86,8 @@ detector
 # %% [markdown]
 # ## Fresh claims
 #
-# Sixteen odd claims were known. They are of two kinds: too dear for place and nights, and submitted
-# at a weekend. How well are fresh ones of these kinds found?
+# Sixteen odd claims were known. They are of two kinds: too expensive for place and nights, and
+# submitted at a weekend. How well are fresh ones of these kinds found?
 
 # %%
 fresh, kind = claims(3000, 60, seed=2)
@@ -104,16 +104,16 @@ scored.nlargest(5, "anomaly_score")
 # flagged ones are odd: two in a hundred of the normal claims are allowed above it, and there are
 # fifty times as many of them.
 #
-# A claim that is too dear has no odd total: others are as high. What makes it odd is the place and
-# the nights that go with it, and the explanation says so: the total that it states as expected is
-# the one for this place and this many nights.
+# A claim that is too expensive has no odd total: others are as high. What makes it odd is the place
+# and the nights that go with it, and the explanation says so: the total that it states as expected
+# is the one for this place and this many nights.
 
 # %%
-dear = scored[scored["is_anomaly"] & (scored["kind"] == "too dear")].index
-detector.explain(fresh.loc[dear[:5]])
+expensive = scored[scored["is_anomaly"] & (scored["kind"] == "too expensive")].index
+detector.explain(fresh.loc[expensive[:5]])
 
 # %%
-ReasonDisplay.from_detector(detector, fresh, row=int(dear[0]))
+ReasonDisplay.from_detector(detector, fresh, row=int(expensive[0]))
 plt.show()
 
 # %% [markdown]
