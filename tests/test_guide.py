@@ -141,6 +141,7 @@ def test_what_another_machine_prints_is_no_difference(shown, printed, document, 
         ("+9.5", "-9.5"),
         ("one", "one\ntwo"),
         ("time 8.6 s", "time 8.6 h"),
+        ("written by fewlier 0.1.0, torch 2.13.0", "written by fewlier 0.2.0, torch 2.13.0"),
     ],
 )
 def test_other_words_or_numbers_are_a_difference_and_shown(shown, printed, document, tmp_path):

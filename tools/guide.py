@@ -53,7 +53,8 @@ MASKS = (
     (re.compile(r"─+"), "─"),
     (re.compile(r" +"), " "),
 )
-NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+# Versions such as 0.2.0 are words: they are compared letter by letter.
+NUMBER = re.compile(r"(?<![\w.])[+-]?(?!\d+\.\d+\.\d)\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 TOLERANCE = Decimal("0.05")
 
 
