@@ -1,5 +1,10 @@
-"""The sdist and the wheels: what is in them. tools/release_check.py installs and uses them."""
+"""The sdists and the wheels: what is in them. tools/release_check.py installs and uses them.
 
+It also has its own archives looked into, those that would be released: FEWLIER_DIST names their
+folder. Without it they are built here.
+"""
+
+import os
 import subprocess
 import sys
 import tarfile
@@ -13,34 +18,45 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 PAGE = ("page.html", "page.css", "page.js", "page.mplstyle", "labelling.*")
+FEWLIER, BENCH = "fewlier-*", "fewlier_bench-*"
 
 
-def built(target, source, folder):
+def build(target, source, folder):
     """Build without a network: hatchling comes with the development tools."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    (path,) = (path for path in folder.iterdir() if path.is_file())
-    return path
 
 
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory):
-    return built("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
-
-
-@pytest.fixture(scope="module")
-def unpacked(sdist, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("unpacked")
-    with tarfile.open(sdist) as archive:
+def unpack(dist, name, folder):
+    (path,) = dist.glob(f"{name}.tar.gz")
+    with tarfile.open(path) as archive:
         archive.extractall(folder, filter="data")
     (source,) = folder.iterdir()
     return source
 
 
 @pytest.fixture(scope="module")
-def wheel(unpacked, tmp_path_factory):
-    return built("wheel", unpacked, tmp_path_factory.mktemp("wheel"))
+def dist(tmp_path_factory):
+    """Return the folder of all four archives; each wheel is built from its sdist."""
+    if "FEWLIER_DIST" in os.environ:
+        return Path(os.environ["FEWLIER_DIST"])
+    folder = tmp_path_factory.mktemp("dist")
+    for name, source in ((FEWLIER, ROOT), (BENCH, ROOT / "bench")):
+        build("sdist", source, folder)
+        build("wheel", unpack(folder, name, tmp_path_factory.mktemp("source")), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unpacked(dist, tmp_path_factory):
+    return unpack(dist, FEWLIER, tmp_path_factory.mktemp("unpacked"))
+
+
+@pytest.fixture(scope="module")
+def wheel(dist):
+    (path,) = dist.glob(f"{FEWLIER}.whl")
+    return path
 
 
 def files_under(folder, *patterns):
@@ -51,8 +67,10 @@ def files_under(folder, *patterns):
 def test_the_sdist_holds_the_sources_tests_and_documents_and_nothing_stray(unpacked):
     found = {path.name for path in unpacked.iterdir()}
     documents = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"}
-    build = {"pyproject.toml", "constraints.txt", "Makefile", "PKG-INFO", ".gitignore"}
-    assert found == documents | build | {"src", "tests", "bench", "tools", "docs", "results"}
+    build = {"pyproject.toml", "constraints.txt", "Dockerfile", "Makefile", "mkdocs.yml"}
+    own = {"PKG-INFO", ".gitignore"}  # hatchling adds these
+    folders = {"src", "tests", "bench", "tools", "docs", "results"}
+    assert found == documents | build | own | folders
     for folder in ("src", "tests", "tools", "bench"):
         patterns = (
             "*.py",
@@ -77,8 +95,18 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert names == package | {"fewlier/py.typed"} | {f"{info}/{name}" for name in about}
 
 
-def test_the_wheel_is_smaller_than_a_megabyte(wheel):
-    assert wheel.stat().st_size < 1_000_000
+def test_wheels_are_smaller_than_a_megabyte(dist):
+    sizes = {path.name: path.stat().st_size for path in dist.glob("*.whl")}
+    assert len(sizes) == 2
+    assert max(sizes.values()) < 1_000_000, sizes
+
+
+def test_no_wheel_holds_tests(dist):
+    for path in dist.glob("*.whl"):
+        with ZipFile(path) as archive:
+            paths = [Path(name) for name in archive.namelist()]
+        assert not [path for path in paths if "tests" in path.parts]
+        assert not [path for path in paths if path.match("test_*.py") or path.match("conftest.py")]
 
 
 def test_the_metadata_name_the_licence_the_readme_and_the_extras(wheel):
@@ -98,8 +126,9 @@ def test_the_metadata_name_the_licence_the_readme_and_the_extras(wheel):
     assert "dev" in metadata.get_all("Provides-Extra")
 
 
-def test_the_benchmark_is_a_wheel_of_its_own(unpacked, tmp_path):
-    with ZipFile(built("wheel", unpacked / "bench", tmp_path)) as archive:
+def test_the_benchmark_is_a_wheel_of_its_own(dist):
+    (path,) = dist.glob(f"{BENCH}.whl")
+    with ZipFile(path) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         (entry,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
         commands = archive.read(entry).decode()
@@ -109,3 +138,13 @@ def test_the_benchmark_is_a_wheel_of_its_own(unpacked, tmp_path):
     assert names == files_under(source, "*.py", "*.typed", "*published*.csv")
     assert "fewlier_bench/reproduction/published_auc.csv" in names
     assert "fewlier-bench = fewlier_bench.cli:run" in commands
+
+
+def test_the_sdist_of_the_benchmark_holds_its_sources_and_nothing_stray(dist, tmp_path):
+    source, bench = unpack(dist, BENCH, tmp_path), ROOT / "bench"
+    found = {path.name for path in source.iterdir()}
+    own = {"PKG-INFO", ".gitignore"}
+    assert found == {"src", "pyproject.toml", "README.md", "LICENSE"} | own
+    expected = files_under(bench / "src", "*.py", "*.typed", "*published*.csv")
+    assert files_under(source / "src", "*.*") == expected
+    assert (source / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
