@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
+from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,3 +152,16 @@ def test_nonsense_is_refused_in_a_file(pattern):
 def test_nonsense_is_refused_from_a_user(pattern):
     with pytest.raises(UserError, match=r"must be a pattern with day, month and year.*%d/%m/%Y"):
         DateForm.of_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", [ISO, ISO_ZONED, ISO_TIME, "%d %b %Y %H:%M", "%I:%M %p %z"])
+@pytest.mark.parametrize(
+    "cell", ["{}", "2026-03-24{}x", "3{}Mar{}2026{}x", "3{}Mar{}2026{}12:30{}x", "1:30{}PM{}x"]
+)
+def test_a_cell_of_many_spaces_is_read_in_time_that_grows_with_its_length(pattern, cell):
+    few, many = (
+        column("-" + cell.replace("{}", " " * n), cell.replace("{}", " " * n) + "x")
+        for n in (60, 600)
+    )
+    assert DateForm(pattern).parse(many)[1].all()
+    assert growth(DateForm(pattern).parse, few, many) < 30

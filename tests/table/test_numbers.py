@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 from stored import read, record_of, reread
@@ -179,3 +180,29 @@ def test_numbers_written_in_a_form_come_back(marks, prefix, suffix, parentheses,
 def test_a_form_that_cannot_have_been_written_is_refused(change):
     with pytest.raises(FormatError, match="one"):
         read(NumberForm, record_of(PLAIN) | change)
+
+
+HOSTILE = ["-{}x", "({}x", "${}x", "-$ {}-{}x", "1{}x", "1{}kg{}x", "1,{}x"]
+
+
+@pytest.mark.parametrize("cell", HOSTILE)
+@pytest.mark.parametrize(
+    "form",
+    [
+        PLAIN,
+        NumberForm(",", " ", prefix="$", suffix="kg", parentheses=True),
+        NumberForm(".", ",", suffix="%"),
+    ],
+    ids=str,
+)
+def test_a_cell_of_many_spaces_is_read_in_time_that_grows_with_its_length(form, cell):
+    # Ten times as long; where spaces can be shared out in two ways, it would take a hundred times.
+    few, many = (column(cell.replace("{}", " " * n)) for n in (60, 600))
+    assert form.parse(many)[1].all()
+    assert growth(form.parse, few, many) < 30
+
+
+@pytest.mark.parametrize("cell", [*HOSTILE, "1{}1{}x", "1e{}1x"])
+def test_a_column_of_many_spaces_is_recognised_in_time_that_grows_with_its_length(cell):
+    few, many = (column("$1 kg", cell.replace("{}", " " * n)) for n in (60, 600))
+    assert growth(recognise, few, many) < 30

@@ -39,10 +39,11 @@ _UNIT = rf"{_CURRENCY}|[%\u2030]|[\u00b0\u00b5\u03bc]?[^\W\d_][\w/\u00b7\u00b2\u
 _SIGN = "[+\u2212-]"
 _INFINITE = "(?i:inf(?:inity)?)"
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
+# Spaces are taken once and not given back (\s*+), or a cell of many of them would take hours.
 _SPLIT = re.compile(
-    rf"(?P<open>\()?{_SIGN}?\s*(?P<prefix>{_CURRENCY})?\s*{_SIGN}?\s*"
+    rf"(?P<open>\()?{_SIGN}?\s*+(?P<prefix>{_CURRENCY})?\s*+{_SIGN}?\s*+"
     rf"(?P<body>[0-9.,](?:[0-9., \u00a0\u2009\u202f'\u2019]*[0-9.,])?{_EXPONENT}|{_INFINITE})"
-    r"\s*(?P<suffix>UNIT)?(?P<close>\))?".replace("UNIT", _UNIT)
+    r"\s*+(?P<suffix>UNIT)?(?P<close>\))?".replace("UNIT", _UNIT)
 )
 _BEGINS_WITH_ZERO = re.compile(r"[+-]?0[0-9]")
 _NO_PARENTHESES = r"(?P<open>\b\B)?", r"(?P<close>\b\B)?"  # groups that match nothing
@@ -255,6 +256,6 @@ def _pattern(form: NumberForm) -> re.Pattern[str]:
     behind = suffix if "%" in form.suffix else f"(?:{suffix})?"
     opened, closed = (r"(?P<open>\()?", r"(?P<close>\))?") if form.parentheses else _NO_PARENTHESES
     return re.compile(
-        rf"{opened}(?P<sign>{_SIGN})?\s*(?:{prefix})?\s*(?P<inner>{_SIGN})?\s*"
-        rf"(?P<body>(?:{body}){_EXPONENT}|{_INFINITE})\s*{behind}{closed}"
+        rf"{opened}(?P<sign>{_SIGN})?\s*+(?:{prefix})?\s*+(?P<inner>{_SIGN})?\s*+"
+        rf"(?P<body>(?:{body}){_EXPONENT}|{_INFINITE})\s*+{behind}{closed}"
     )
