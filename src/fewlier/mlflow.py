@@ -4,11 +4,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from fewlier import __version__
 from fewlier.atomic import PathLike
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError
 from fewlier.modelfile.probes import probe_rows, table_of
-from fewlier.table import Encoder, Kind
+from fewlier.table import Encoder
 
 CODE = Path(__file__).with_name("mlflow_code.py")
 """What MLflow runs to load a model; it copies the file into the model's folder."""
@@ -44,14 +45,17 @@ def _arguments(detector: AnomalyDetector, folder: Path, more: dict[str, Any]) ->
     """Return the arguments that saving and logging share."""
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
+    from mlflow.types.schema import AnyType
 
     path = folder / "detector.fewlier"
     detector.save(path)
     encoder = detector.model_.encoder
-    columns = {column.source: _type(column) for column in encoder.schema.columns}
+    names = dict.fromkeys(column.source for column in encoder.schema.columns)
     outputs = {"anomaly_score": "double", "is_anomaly": "boolean", "p_value": "double"}
     signature = ModelSignature(
-        Schema([ColSpec(kind, name, required=False) for name, kind in columns.items()]),
+        # A detector reads numbers, flags, text and dates in any form. MLflow would refuse most of
+        # them: of a column of fractions whole numbers, of one of text categories.
+        Schema([ColSpec(AnyType(), name, required=False) for name in names]),
         Schema([ColSpec(kind, name) for name, kind in outputs.items()]),
         ParamSchema([ParamSpec("reasons", "integer", 0)]),
     )
@@ -60,13 +64,9 @@ def _arguments(detector: AnomalyDetector, folder: Path, more: dict[str, Any]) ->
         "artifacts": {ARTIFACT: str(path)},
         "signature": signature,
         "input_example": _example(encoder),
-        "pip_requirements": ["fewlier"],
+        "pip_requirements": [f"fewlier=={__version__}"],
     }
     return own | more
-
-
-def _type(column: Any) -> str:  # noqa: ANN401 - a Column
-    return "string" if column.kind is Kind.CATEGORY or column.date is not None else "double"
 
 
 def _example(encoder: Encoder) -> Any:  # noqa: ANN401 - a DataFrame of pandas

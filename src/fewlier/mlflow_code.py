@@ -13,6 +13,7 @@ def make_model() -> Any:  # noqa: ANN401 - a PythonModel
     from mlflow.pyfunc import PythonModel
 
     from fewlier.detector import AnomalyDetector
+    from fewlier.errors import UserError
 
     @final
     class Detector(PythonModel):  # type: ignore[misc] # MLflow may not be there to be looked into
@@ -25,6 +26,11 @@ def make_model() -> Any:  # noqa: ANN401 - a PythonModel
             model_input: pd.DataFrame,
             params: dict[str, Any] | None = None,
         ) -> pd.DataFrame:
+            n = int((params or {}).get("reasons", 0))
+            if n < 0:
+                raise UserError(
+                    f"'reasons' must be how many columns to name for each row, 0 or more; got {n}."
+                )
             why = self.detector.explain(model_input)
             calibration = self.detector.model_.calibration
             found: dict[str, Any] = {
@@ -32,7 +38,6 @@ def make_model() -> Any:  # noqa: ANN401 - a PythonModel
                 "is_anomaly": why.score > calibration.threshold,
                 "p_value": calibration.p_value(why.score),
             }
-            n = int((params or {}).get("reasons", 0))
             if n:
                 rows = why.tops(n=n)
                 found["reasons"] = [json.dumps([one.to_json() for one in row]) for row in rows]

@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 from factories import FEATURES, payments, small
 
+import fewlier
 from fewlier.mlflow import log_model, save_model
 
 ROWS = payments(seed=7)[FEATURES].head(20)
@@ -60,7 +61,66 @@ def test_a_loaded_model_says_what_the_detector_says(folder, detector):
 def test_the_signature_has_the_columns(folder):
     signature = mlflow.models.get_model_info(str(folder)).signature
     assert signature.inputs.input_names() == FEATURES
-    assert [str(one.type.name) for one in signature.inputs] == ["double", "double", "string"]
+    assert signature.outputs.input_names() == ["anomaly_score", "is_anomaly", "p_value"]
+    assert signature.params.to_dict()[0]["name"] == "reasons"
+
+
+def test_the_version_that_wrote_the_model_is_required(folder):
+    requirements = (folder / "requirements.txt").read_text().split()
+    assert f"fewlier=={fewlier.__version__}" in requirements
+
+
+def test_fewer_than_no_reasons_are_refused(folder):
+    with pytest.raises(fewlier.UserError, match="0 or more; got -1"):
+        mlflow.pyfunc.load_model(str(folder)).predict(ROWS, params={"reasons": -1})
+
+
+def orders(seed=0, n=200):
+    """Return a table with every type that pandas keeps cells in."""
+    rng = np.random.default_rng(seed)
+    days = pd.to_timedelta(rng.integers(0, 90, n), unit="D")
+    table = pd.DataFrame(
+        {
+            "amount": rng.normal(50, 10, n).round(2),
+            "items": rng.integers(30, 60, n),
+            "small": rng.integers(30, 60, n).astype(np.int8),
+            "known": pd.array(rng.integers(30, 60, n), dtype="Int64"),
+            "rating": rng.normal(5, 1, n).astype(np.float32),
+            "is_new": rng.random(n) < 0.3,
+            "is_paid": pd.array(rng.random(n) < 0.3, dtype="boolean"),
+            "city": pd.Categorical(rng.choice(["Bern", "Oslo", "Rome"], n)),
+            "shop": pd.Categorical(rng.choice([7, 8, 9], n)),
+            "card": pd.Series(rng.choice(["debit", "credit"], n), dtype="string"),
+            "day": pd.Timestamp("2026-01-01") + days,
+        }
+    )
+    for place, name in enumerate(["amount", "known", "rating", "is_paid", "city", "card"]):
+        table.loc[table.index % 11 == place, name] = None
+    return table
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A detector fitted to columns of every type, and the folder that MLflow loads it from."""
+    detector = small().fit(orders(), np.where(np.arange(200) < 6, 1, np.nan))
+    path = tmp_path_factory.mktemp("mixed") / "model"
+    save_model(detector, path)
+    return detector, path
+
+
+def test_columns_of_every_type_are_taken(mixed):
+    detector, path = mixed
+    rows = orders(1, 30)
+    assert len(set(map(str, rows.dtypes))) == rows.shape[1] - 1  # two are categorical
+    found = mlflow.pyfunc.load_model(str(path)).predict(rows)
+    np.testing.assert_array_equal(found["anomaly_score"], detector.anomaly_score(rows))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "float64", "float32", "object", "category"])
+def test_numbers_are_taken_in_whatever_type_they_come(folder, detector, dtype):
+    rows = ROWS.assign(visits=ROWS["visits"].fillna(6))
+    found = mlflow.pyfunc.load_model(str(folder)).predict(rows.astype({"visits": dtype}))
+    np.testing.assert_array_equal(found["anomaly_score"], detector.anomaly_score(rows))
 
 
 def test_a_model_is_logged_to_a_run(detector, tmp_path, monkeypatch):
@@ -78,6 +138,20 @@ def test_a_served_model_answers_requests(folder, detector):
         answer = ask(url, {"dataframe_split": rows.to_dict(orient="split")})
     found = pd.DataFrame(answer["predictions"])
     np.testing.assert_allclose(found["anomaly_score"], detector.anomaly_score(ROWS), rtol=1e-12)
+
+
+def test_a_served_model_takes_whole_numbers_flags_and_gaps(mixed):
+    detector, path = mixed
+    table = orders(1, 30)
+    rows = json.loads(table.to_json(orient="split", index=False, date_format="iso"))
+    assert type(rows["data"][0][1]) is int
+    assert type(rows["data"][0][5]) is bool
+    assert rows["data"][0][0] is None
+    with serving(path) as url:
+        answer = ask(url, {"dataframe_split": rows, "params": {"reasons": 1}})
+    found = pd.DataFrame(answer["predictions"])
+    np.testing.assert_allclose(found["anomaly_score"], detector.anomaly_score(table), rtol=1e-6)
+    assert len(json.loads(found["reasons"][0])) == 1
 
 
 @contextmanager
