@@ -38,8 +38,8 @@ _IS_CURRENCY = re.compile(_CURRENCY)
 _UNIT = rf"{_CURRENCY}|[%\u2030]|[\u00b0\u00b5\u03bc]?[^\W\d_][\w/\u00b7\u00b2\u00b3 ]{{0,11}}"
 _SIGN = "[+\u2212-]"
 _INFINITE = "(?i:inf(?:inity)?)"
-_EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
-# Spaces are taken once and not given back (\s*+), or a cell of many of them would take hours.
+_EXPONENT = r"(?:[eE][+-]?[0-9]++)?"
+# Spaces and digits are taken once and not given back (*+), or a long cell would take hours.
 _SPLIT = re.compile(
     rf"(?P<open>\()?{_SIGN}?\s*+(?P<prefix>{_CURRENCY})?\s*+{_SIGN}?\s*+"
     rf"(?P<body>[0-9.,](?:[0-9., \u00a0\u2009\u202f'\u2019]*[0-9.,])?{_EXPONENT}|{_INFINITE})"
@@ -246,12 +246,12 @@ def _judge(form: NumberForm, texts: list[str]) -> Recognised[NumberForm]:
 def _pattern(form: NumberForm) -> re.Pattern[str]:
     """Return the pattern of one number, its parts named, in this form."""
     decimal, prefix, suffix = map(re.escape, (form.decimal, form.prefix, form.suffix))
-    fraction = rf"(?:{decimal}[0-9]*)?"
-    body = rf"[0-9]+{fraction}|{decimal}[0-9]+"
+    fraction = rf"(?:{decimal}[0-9]*+)?"
+    body = rf"[0-9]++{fraction}|{decimal}[0-9]++"
     if form.group:
         group = f"[{_GROUPS[form.group]}]"
         pairs = rf"(?:{group}[0-9]{{2}})*" if form.group == "," else ""  # as in India
-        body = rf"[0-9]{{1,3}}(?:{group}[0-9]{{3}})+{fraction}|{body}"
+        body = rf"[0-9]{{1,3}}(?:{group}[0-9]{{3}})++{fraction}|{body}"
         body = rf"[0-9]{{1,2}}{pairs}{group}[0-9]{{3}}{fraction}|{body}" if pairs else body
     behind = suffix if "%" in form.suffix else f"(?:{suffix})?"
     opened, closed = (r"(?P<open>\()?", r"(?P<close>\))?") if form.parentheses else _NO_PARENTHESES
