@@ -21,7 +21,6 @@ from fewlier.table.matching import match_noting_unread, warn_of_left_out
 from fewlier.table.reading import naming
 from fewlier.table.sampling import Sample, Sampler
 from fewlier.table.streams import is_stream, read_stream
-from fewlier.table.tally import Tallies
 
 
 @final
@@ -90,11 +89,11 @@ def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -
         rows = X if sample is None else sample.rows
         table = Table.of(rows, ignore=ignored_columns(parameters["columns"]), problems=problems)
         labels = Labels.of(y if sample is None else sample.labels, table.n_rows)
-        tallies = sample.tallies if sample else None
+        tallies = sample and sample.tallies
         is_normal, counted = labels.codes != ANOMALY, tallies and tallies.found
         schema = read_schema(parameters, table, is_normal, problems, counted)
         warn_of_left_out(schema)
-        matched = _match(table, schema, tallies)
+        matched = _match(table, schema, sample)
     return Given(schema, matched, labels, table.names, has_names(rows), sample)
 
 
@@ -129,23 +128,34 @@ def _naming(sample: Sample | None) -> AbstractContextManager[None]:
     return sample.places.naming() if sample else nullcontext()
 
 
-def _match(table: Table, schema: Schema, tallies: Tallies | None) -> Table:
+def _match(table: Table, schema: Schema, sample: Sample | None) -> Table:
     """Return rows in the form of a schema, and warn of cells that could not be read in all rows."""
-    if tallies is None:
+    if sample is None or sample.tallies is None:
         return match_noting_unread(table, schema)
-    matched = schema.match(table)
-    cells = []
-    for column in schema.columns:
-        if n := tallies.unread(column):
-            some = matched.unread.get(column.name)
-            cells.append(f"{n:,} in {column.name}" + (f", such as {some.text!r}" if some else ""))
-    if cells:
+    matched, tallies = schema.match(table), sample.tallies
+    found = {column.source: tallies.unread(column) for column in schema.columns}
+    cells = [_unread(name, n, matched, sample) for name, n in found.items()]
+    if any(cells):
         warn(
             "cells in another form than the rest of their column count as missing: "
-            f"{list_some(cells)}."
+            f"{list_some(filter(None, cells))}."
         )
     categories = [column for column in schema.columns if column.levels and not column.date]
     return replace(matched, level_counts={c.name: tallies.levels(c) for c in categories})
+
+
+def _unread(name: str, n: int | None, matched: Table, sample: Sample) -> str:
+    """Say how many cells of a column could not be read; empty if all could.
+
+    `n` is None where only the kept rows can say.
+    """
+    some = matched.unread.get(name)
+    if not some:
+        return f"{n:,} in {name} (none in a row that was kept)" if n else ""
+    file, row = sample.places.of(some.row)
+    where = f" of {file}" if len(sample.places.files) > 1 else ""
+    count = f"{some.n:,} of the kept cells" if n is None else f"{max(n, some.n):,}"
+    return f"{count} in {name} (such as {some.text[:40]!r} in row {row}{where})"
 
 
 def read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:

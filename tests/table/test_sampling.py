@@ -1,6 +1,8 @@
 """One pass over a stream: which rows are kept, and that all of them are counted."""
 
+import datetime
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from fewlier.given import read_given
 from fewlier.table import sampling, streams
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.table.reading import Batch
 from fewlier.table.sampling import Sampler
 from fewlier.table.streams import read_stream
 
@@ -206,3 +209,89 @@ def test_what_is_no_stream_of_rows_is_refused(rows, message):
 def test_rows_that_are_not_in_batches_are_refused():
     with pytest.raises(UserError, match=r"must be a DataFrame or come in batches.*got int"):
         read_given(5, "fraud", NO_CHOICE, 0)
+
+
+def test_labels_of_a_dictionary_may_have_gaps_and_values_of_no_row():
+    """Pandas writes a categorical label so."""
+    cells = pa.DictionaryArray.from_arrays([0, None, 1, 0], ["ok", "bad", "never"])
+    rows = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "class": cells})
+    sample = draw(rows, LabelColumn("class", normal=("ok",)))
+    assert sample.labels.codes.tolist() == [NORMAL, UNLABELLED, ANOMALY, NORMAL]
+    assert sample.labels.kinds == ("bad",)
+    assert sample.kinds == {"bad": 1}
+
+
+def files(*tables):
+    """Return the batches of two files, a and b, of which the second may be in two parts."""
+    starts = itertools.accumulate((t.num_rows for t in tables[1:]), initial=0)
+    later = [
+        Batch("b.csv", table, start, None) for table, start in zip(tables[1:], starts, strict=False)
+    ]
+    return [Batch("a.csv", tables[0], 0, None), *later]
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("at", [0, 41, 170])
+@pytest.mark.parametrize("is_anomaly", [False, True])
+def test_an_infinite_number_is_found_in_its_row_whether_that_is_kept_or_not(at, is_anomaly):
+    numbers, fraud = np.random.default_rng(0).normal(size=200), np.tile([1.0, 0.0], 100)
+    numbers[at], fraud[at] = np.inf, is_anomaly
+    bad = pa.table({"n": numbers, "skipped": np.full(200, np.inf), "fraud": fraud})
+    good = pa.table({name: np.tile([1.0, 0.0], 200) for name in bad.column_names})
+    rows = files(good, bad.slice(0, 90), bad.slice(90))
+    with pytest.raises(UserError, match=rf"b\.csv: Column 'n' .*1 infinite \(first at row {at}\)"):
+        read_given(iter(rows), "fraud", {"columns": {"skipped": "ignore"}}, 0)
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("most", [20, 10_000])
+def test_an_infinite_number_in_text_is_found_in_its_row_or_quoted(most, monkeypatch):
+    """Of few spellings only these are kept, so that the row is not known in the end."""
+    monkeypatch.setattr("fewlier.table.tally.MAX_COUNTED", most)
+    text = [f"{i / 8}" for i in range(2000)]
+    good, bad = pa.table({"n": text}), pa.table({"n": [None, *text[:299], "1e999", *text[300:]]})
+    where = r"b\.csv: .*row 300\)" if most == 20 else "infinite.*such as '1e999'"
+    with pytest.raises(UserError, match=where):
+        read_given(iter(files(good, bad)), None, NO_CHOICE, 3)
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize(("column", "count"), [("day", r"\d+ of the kept cells"), ("n", "40")])
+def test_unread_cells_of_a_sample_are_told_with_a_file(column, count):
+    days = [f"{d:02}/{m:02}/2024" for m in range(1, 13) for d in range(1, 29)] * 2
+    more = [*days[:-20], *["soon"] * 20]
+    table = pa.table({"day": days, "n": [f"{i / 4}" for i in range(672)]})
+    later = pa.table({"day": more, "n": [*[f"{i / 4}" for i in range(632)], *["?"] * 40]})
+    kinds = {"columns": {"n": "real:1200.5", "day": "%d/%m/%Y"}}
+    with pytest.warns(FewlierWarning) as told:
+        read_given(iter(files(table, later)), None, kinds, 0)
+    (said,) = [str(w.message) for w in told if "in another form" in str(w.message)]
+    assert re.search(rf"{count} in {column} \(such as '(soon|\?)' in row 6\d\d of b\.csv\)", said)
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_unread_cells_that_no_kept_row_has_are_counted():
+    text = [*map(str, range(2000)), "?"]
+    with pytest.warns(FewlierWarning, match=r"1 in n \(none in a row that was kept\)"):
+        read_given(iter([pa.table({"n": text})]), None, {"columns": {"n": "real:1200.5"}}, 0)
+
+
+def test_numbers_and_moments_of_different_types_are_joined():
+    moments = [pa.array([7], pa.timestamp("s")), pa.array([1_500_000_001], pa.timestamp("ns"))]
+    day = pa.array([datetime.date(2024, 1, 1)])
+    parts = [
+        pa.table({"id": [2**53 + 1], "at": moments[0], "day": day.dictionary_encode()}),
+        pa.table({"id": [0.5], "at": moments[1], "day": day}),
+    ]
+    rows = draw(parts, None).rows
+    assert rows["id"].to_pylist() == [2.0**53, 0.5]
+    assert rows["at"].cast(pa.int64()).to_pylist() == [7_000_000, 1_500_000]
+    assert rows["day"].to_pylist() == day.to_pylist() * 2
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("is_first", [True, False])
+def test_numbers_in_dictionaries_are_counted_with_plain_ones(is_first):
+    parts = [pa.table({"n": pa.array([1, 2] * 64).dictionary_encode()}), pa.table({"n": [3] * 64})]
+    found = draw(parts if is_first else parts[::-1], None).tallies.found("n", None)
+    assert found.counts == {1.0: 64, 2.0: 64, 3.0: 64}

@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from fewlier.arrays import Bools, Codes, Floats, Ints
-from fewlier.errors import CellError, ColumnErrors, FileError, UserError
+from fewlier.errors import CellError, ColumnErrors, FileError, UserError, noting, raise_all
+from fewlier.table.cells import check_finite
+from fewlier.table.declarations import IGNORE
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 from fewlier.table.reading import Batch, naming
@@ -193,6 +195,7 @@ class Sampler:
         }
         self._totals = dict.fromkeys(self._reservoirs, 0)
         self._is_counting = False
+        self._ignored = {name for name, said in declared.items() if said == IGNORE}
         self._first: tuple[str, pa.Schema] | None = None
         self._starts: list[int] = []
         self._files: list[str] = []
@@ -219,6 +222,7 @@ class Sampler:
             [n for n in rows.column_names if n != "" and n != (label and label.name)]
         )
         self._check_schema(batch.file, features.schema)
+        _check_finite(features.drop_columns([*(self._ignored & {*features.column_names})]))
         if self._first:
             features = features.select(self._first[1].names)
         positions = n_before + np.arange(len(codes))
@@ -226,15 +230,16 @@ class Sampler:
         for code, reservoir in self._reservoirs.items():
             self._totals[code] += int((codes == code).sum())
             reservoir.offer(part, codes == code)
-        self._count(features.filter(pa.array(codes != ANOMALY)))
+        self._count(features, np.flatnonzero(codes != ANOMALY))
 
     def _read_labels(self, rows: pa.Table) -> tuple[Ints, Codes]:
         """Return the place of each row's label, and what it means."""
         if self._reader is None:
             return np.zeros(rows.num_rows, np.int64), read_labels(None, rows.num_rows)
-        column = rows[self._reader.column.name].combine_chunks()
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode("encode")
+        column = rows[self._reader.column.name]
+        if pa.types.is_dictionary(column.type):  # which may have gaps, and values of no row
+            column = column.cast(column.type.value_type)
+        column = column.combine_chunks().dictionary_encode("encode")
         index = column.indices.to_numpy(zero_copy_only=False)
         places = self._reader.add(column.dictionary.to_pylist(), index.astype(np.int64))
         return places, self._reader.codes[places]
@@ -255,11 +260,14 @@ class Sampler:
         ]
         self._first = first, pa.schema(known)
 
-    def _count(self, features: pa.Table) -> None:
+    def _count(self, features: pa.Table, chosen: Ints) -> None:
         """Count cells, from when not all rows are kept; those that were until then come first."""
         normals = self._totals[NORMAL] + self._totals[UNLABELLED]
         if self._is_counting:
-            self._tallies.add(features)
+            try:
+                self._tallies.add(features.take(pa.array(chosen)))
+            except CellError as error:
+                raise CellError(error.found, int(chosen[error.row]), error.remedy) from error
         elif normals > MAX_NORMALS or self._totals[ANOMALY] > MAX_ANOMALIES:
             self._is_counting = True
             for code in (NORMAL, UNLABELLED):
@@ -289,3 +297,13 @@ class Sampler:
             self._tallies if self._is_counting else None,
             Places(whole.positions, self._starts, self._files),
         )
+
+
+def _check_finite(features: pa.Table) -> None:
+    """Refuse infinite numbers in any row, also in those that are not kept."""
+    problems: dict[str, UserError] = {}
+    for name, column in zip(features.column_names, features.columns, strict=True):
+        if pa.types.is_floating(column.type):
+            with noting(problems, name):
+                check_finite(name, column.to_numpy())
+    raise_all(problems.values())

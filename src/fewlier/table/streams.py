@@ -119,7 +119,9 @@ def concatenated(tables: Iterable[pa.Table]) -> pa.Table:
         if table.schema != target:
             fields = [_joint(one, table.schema.field(one.name)) for one in target]
             target = pa.schema(fields)
-    joined = pa.concat_tables([table.select(target.names).cast(target) for table in tables])
+    # Not safely: integers beyond 2^53 are rounded as in every fit, and nanoseconds are dropped.
+    parts = [table.select(target.names).cast(target, safe=False) for table in tables]
+    joined = pa.concat_tables(parts)
     return joined.unify_dictionaries()
 
 
@@ -129,10 +131,12 @@ def _joint(one: pa.Field, other: pa.Field) -> pa.Field:
         dtype = one.type
     elif pa.types.is_null(one.type):
         dtype = other.type
+    elif pa.types.is_timestamp(one.type) and pa.types.is_timestamp(other.type):
+        dtype = pa.timestamp("us", one.type.tz)  # the units differ
     else:
-        dtype = {"numbers": pa.float64(), "text": pa.large_string()}.get(
-            _family(one.type), one.type
-        )
+        plain = one.type.value_type if pa.types.is_dictionary(one.type) else one.type
+        joint = {"numbers": pa.float64(), "text": pa.large_string()}
+        dtype = joint.get(_family(one.type), plain)
     return pa.field(one.name, dtype)
 
 

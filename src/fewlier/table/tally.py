@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlier.arrays import Floats, Ints
+from fewlier.errors import CellError, FileError
 from fewlier.table import dates, numbers
 from fewlier.table.cells import Cells, as_text, check_finite, missing, number_text
 from fewlier.table.columns import Column, Kind
@@ -43,7 +44,7 @@ class Tallies:
                 name: _ColumnTally(name, said.get(name, Declared())) for name in rows.column_names
             }
         for name, tally in self._columns.items():
-            tally.add(rows[name])
+            tally.add(rows[name])  # an error counts rows from the first of these
 
     def found(self, name: str, form: NumberForm | DateForm | None) -> Found:
         """Return what was counted of a column, its numbers or its texts, given its form.
@@ -54,11 +55,15 @@ class Tallies:
         tally = self._columns.get(name)
         return tally and tally.found(form)
 
-    def unread(self, column: Column) -> int:
-        """Return how many cells are not in the form of the column's numbers."""
+    def unread(self, column: Column) -> int | None:
+        """Return how many cells are not in the form of the column's numbers.
+
+        None where only the kept rows can say.
+        """
         tally = self._columns.get(column.source)
-        is_number = column.kind is not Kind.CATEGORY and column.date is None
-        return tally.unread(column.form) if tally and is_number else 0
+        if tally is None or column.date:
+            return None
+        return 0 if column.kind is Kind.CATEGORY else tally.unread(column.form)
 
     def levels(self, column: Column) -> Mapping[str, int]:
         """Return how many rows have each level of a column that is coded as category."""
@@ -95,6 +100,8 @@ class _ColumnTally:
         is_number = pa.types.is_integer(dtype) or pa.types.is_floating(dtype)
         if is_number or pa.types.is_decimal(dtype) or pa.types.is_duration(dtype):
             self._add_numbers(self._cells(column))
+        elif pa.types.is_dictionary(dtype) and self._numbers is not None and self._form is None:
+            self.add(column.cast(dtype.value_type))  # numbers elsewhere in the column
         elif _is_text(dtype) or pa.types.is_boolean(dtype) or pa.types.is_dictionary(dtype):
             self._add_texts(column)
         else:
@@ -110,18 +117,18 @@ class _ColumnTally:
             return self._texts
         return self._as_numbers(form)[0]
 
-    def unread(self, form: NumberForm) -> int:
+    def unread(self, form: NumberForm) -> int | None:
         """Return how many cells are not in the form of the column's numbers."""
         if self._is_closed:
-            return 0
+            return None
         return self._n_unread if self._numbers is not None else self._as_numbers(form)[1]
 
     def _cells(self, column: pa.ChunkedArray | pa.Array) -> Cells:
         return Table.of(pa.table({self._name: column})).cells[self._name]
 
     def _add_numbers(self, found: Cells) -> None:
-        if self._numbers is None:
-            self._numbers = Counted()
+        if self._numbers is None:  # the texts so far are those of a dictionary of numbers
+            self._numbers, self._texts = self._as_numbers(PLAIN)[0], Counter()
         found = found[~missing(found)]
         self._numbers.add(found, np.ones(len(found), dtype=np.int64))
 
@@ -135,9 +142,15 @@ class _ColumnTally:
         spellings = column.value_counts()
         texts = as_text(self._cells(spellings.field("values")))
         times = spellings.field("counts").to_numpy(zero_copy_only=False)
-        texts, times = texts[~missing(texts)], times[~missing(texts)]
+        present = np.flatnonzero(~missing(texts))
+        texts, times = texts[present], times[present]
         if self._numbers is not None and self._form is not None:
-            self._n_unread += self._read(self._form, self._numbers, texts, times)
+            try:
+                self._n_unread += self._read(self._form, self._numbers, texts, times)
+            except CellError as error:
+                spelling = spellings.field("values")[present[error.row]]
+                row = pc.index(column, spelling).as_py()
+                raise CellError(error.found, row, error.remedy) from error
             return
         for text, n in zip(texts.tolist(), times.tolist(), strict=True):
             self._texts[text] += n
@@ -160,7 +173,11 @@ class _ColumnTally:
         """Return the texts so far as numbers, and how many were not in the form."""
         total, texts = Counted(), np.array([*self._texts], dtype=object)
         times = np.array([*self._texts.values()], dtype=np.int64)
-        return total, self._read(form, total, texts, times)
+        try:
+            return total, self._read(form, total, texts, times)
+        except CellError as error:  # of which file is not known any more
+            text = repr(texts[error.row])
+            raise FileError(f"{error.found}, such as {text}. {error.remedy}") from error
 
     def _read(self, form: NumberForm, total: Counted, texts: Cells, times: Ints) -> int:
         """Add texts to numbers, and return how many were not in the form."""
@@ -177,13 +194,15 @@ def _is_text(dtype: pa.DataType) -> bool:
 
 
 def _read_plain(column: pa.ChunkedArray) -> Floats | None:
-    """Read texts as programs write numbers, fast; None where one of them is something else."""
+    """Read texts as programs write numbers, fast; None where one of them is something else.
+
+    NaN where a text is missing.
+    """
     if not _is_text(column.type):
         return None
     try:
         filled = pc.if_else(pc.equal(column, ""), None, column)
-        read = pc.cast(filled, pa.float64()).to_numpy()
+        read: Floats = pc.cast(filled, pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         return None
-    found: Floats = read[~np.isnan(read)]
-    return found
+    return read
