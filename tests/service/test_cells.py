@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fewlier.errors import UserError
-from fewlier.service.cells import read_json, read_rows
+from fewlier.service.cells import MAX_DEPTH, read_json, read_rows
 from fewlier.service.limits import Limits, Refusal
 from fewlier.table import Table
 
@@ -58,12 +59,46 @@ def test_rows_and_columns_are_read_as_the_library_reads_the_same_cells(rows):
         ('{"rows": [{"a": 1e999}]}', "'a' must hold finite numbers.*row 0"),
         ('{"rows": [{"a": 1' + "0" * 400 + "}]}", "'a' has an integer beyond float64"),
         ('{"rows": [{"a": 1' + "0" * 5000 + "}]}", "must be JSON"),
-        ('{"rows": ' + "[" * 100_000, "nested too deeply"),
+        ('{"rows": ' + "[" * 100_000, "at most 32 lists and objects inside each other"),
     ],
 )
 def test_a_malformed_document_is_refused_with_the_place(text, message):
     with pytest.raises(UserError, match=message):
         read(text)
+
+
+DEEP = st.recursive(
+    st.sampled_from(["", "[", "}", "]]{{", '"', "\\", '\\"', 'a\\\\"[']) | st.integers(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("[]{}", max_size=2), inner),
+)
+
+
+def depth(value):
+    inner = [*value.values()] if isinstance(value, dict) else value
+    return 1 + max(map(depth, inner), default=0) if isinstance(inner, list) else 0
+
+
+@given(DEEP, st.integers(0, MAX_DEPTH + 5))
+def test_a_document_is_read_just_if_it_is_not_too_deep(value, n_more):
+    for _ in range(n_more):
+        value = [value]
+    document = {"a": value}
+    text = json.dumps(document).encode()
+    if depth(document) <= MAX_DEPTH:
+        assert read_json(text) == document
+        return
+    with pytest.raises(Refusal, match=f"at most {MAX_DEPTH} lists and objects") as refused:
+        read_json(text)
+    assert refused.value.status == 413
+
+
+def test_a_name_that_is_given_twice_among_many_is_found_in_one_pass():
+    def refuse(n):
+        pairs = [f'"{number}": 1' for number in [*range(n), n - 1]]
+        with pytest.raises(UserError, match="twice"):
+            read_json(f"{{{', '.join(pairs)}}}".encode())
+
+    assert growth(refuse, 1_000, 20_000) < 100  # twenty times as many; in pairs, 400 times
 
 
 def test_bytes_that_are_not_utf8_are_refused():

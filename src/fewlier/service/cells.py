@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fewlier.errors import UserError
-from fewlier.service.limits import Limits
+from fewlier.service.limits import Limits, Refusal
 from fewlier.table import Table
 from fewlier.table.cells import Cells, read_column
 
@@ -15,17 +15,22 @@ Json = dict[str, Any]
 _SCALARS = {int, float, str, bool, type(None)}
 _NUMBERS = {int, float}
 
+MAX_DEPTH = 32
+"""Lists and objects of a JSON document that may be inside each other; a request needs five."""
+_NO_SIGNS = bytes(set(range(256)) - set(b'{}[]"'))
+_QUOTE = ord('"')
+_OPEN, _CASE = ord("{"), 32  # a bit, without which it is a [
+
 
 def read_json(body: bytes) -> Json:
     """Read a JSON object; a name that is given twice, NaN and infinity are refused."""
+    _check_depth(body)
     try:
-        document = json.loads(body, object_pairs_hook=_unique, parse_constant=_no_constant)
+        document = json.loads(
+            body.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_constant
+        )
     except UserError:
         raise
-    except RecursionError as error:  # what is less deep, and stands where a cell should, is refused
-        raise UserError(
-            "A request must be JSON of lists and objects; got them nested too deeply."
-        ) from error
     except ValueError as error:  # also of bytes that are not UTF-8
         raise UserError(f"A request must be JSON in UTF-8; {str(error)[:200]}.") from error
     if not isinstance(document, dict):
@@ -115,12 +120,30 @@ def _numbers(name: str, cells: list[Any]) -> Cells:
         raise UserError(f"Column {name!r} has an integer beyond float64.") from error
 
 
+def _check_depth(body: bytes) -> None:
+    """Refuse a document that is nested too deeply, before anything is built of it."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return
+    if b"\\" in body:  # without escapes, every quote is the end of a text
+        body = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    signs = np.frombuffer(body.translate(None, _NO_SIGNS), np.uint8)
+    is_outside = ~np.logical_xor.accumulate(signs == _QUOTE)
+    brackets = np.bitwise_or(signs[is_outside & (signs != _QUOTE)], np.uint8(_CASE))
+    depths = np.cumsum(np.where(brackets == _OPEN, np.int8(1), np.int8(-1)), dtype=np.int32)
+    if len(depths) and depths.max() > MAX_DEPTH:
+        raise Refusal(
+            413, f"A request may have at most {MAX_DEPTH} lists and objects inside each other."
+        )
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> Json:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(f"JSON must give each name once; got {twice[:100]!r} twice in one object.")
+    found: Json = {}
+    for name, value in pairs:
+        if name in found:
+            raise UserError(
+                f"JSON must give each name once; got {name[:100]!r} twice in one object."
+            )
+        found[name] = value
     return found
 
 
