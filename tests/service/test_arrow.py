@@ -1,6 +1,7 @@
 """Arrow streams: what is read, and what is refused before it is."""
 
 import io
+import struct
 from contextlib import suppress
 
 import numpy as np
@@ -16,6 +17,7 @@ from fewlier.errors import UserError
 from fewlier.service.arrow import read_arrow
 from fewlier.service.limits import Limits, Refusal
 from fewlier.table import Table
+from fewlier.table.inference import infer_schema
 
 LIMITS = Limits(rows=1000, columns=8, cell=20)
 ROWS = pa.table(
@@ -120,3 +122,56 @@ def test_pandas_and_arrow_are_read_alike():
     found = read_arrow(stream(pa.Table.from_pandas(frame, preserve_index=False)), LIMITS)
     for name, cells in Table.of(frame).cells.items():
         np.testing.assert_array_equal(found.cells[name], cells)
+
+
+TIGHT = Limits(body=100_000)
+LONG = "x" * 9_000
+
+
+def view(n):
+    """Return n cells of text that all stand at the same place."""
+    place = struct.pack("<i4sii", len(LONG), LONG[:4].encode(), 0, 0)
+    buffers = [None, *map(pa.py_buffer, (place * n, LONG.encode()))]
+    return pa.Array.from_buffers(pa.string_view(), n, buffers)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [pa.array([LONG] * 20).dictionary_encode()],
+        [pa.array([LONG] * 3 + [None]).dictionary_encode()] * 4,
+        [view(20)],
+        [view(3)] * 4,
+        [pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), view(20))],
+        [pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([""] * 20_000))],
+    ],
+    ids=["dictionary", "dictionaries", "view", "views", "dictionary of views", "empty words"],
+)
+def test_texts_that_would_grow_beyond_the_body_are_refused(columns):
+    names = [f"x{number}" for number in range(len(columns))]
+    body = stream(pa.table(columns, names))
+    assert len(body) < TIGHT.body
+    with pytest.raises(Refusal, match="at most 100000 bytes") as refused:
+        read_arrow(body, TIGHT)
+    assert refused.value.status == 413
+
+
+def test_buffers_that_several_columns_share_are_counted_for_each():
+    plain = stream(pa.table({f"x{number}": [LONG] * 4 for number in range(4)}))
+    assert read_arrow(plain, Limits(body=len(plain))).n_rows == 4
+    with pytest.raises(Refusal, match="counts for each"):
+        read_arrow(plain, TIGHT)
+
+
+def test_texts_within_the_body_are_read():
+    words = pa.array(["x" * 10, None, "y"] * 300)
+    for column in (words, words.dictionary_encode(), words.cast(pa.string_view())):
+        found = read_arrow(stream(pa.table({"a": column}).slice(1, 700)), TIGHT)
+        assert found.cells["a"].tolist() == words.slice(1, 700).to_pylist()
+
+
+def test_columns_that_the_model_does_not_know_are_refused_before_they_are_read():
+    schema = infer_schema(Table.of(ROWS.select(["amount"])))
+    more = pa.table({"amount": [1.0] * 20, "more": pa.array([LONG] * 20).dictionary_encode()})
+    with pytest.raises(UserError, match="unexpected 'more'"):
+        read_arrow(stream(more), TIGHT, schema)

@@ -3,13 +3,16 @@
 import struct
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
 
+from fewlier.arrays import Floats
 from fewlier.errors import UserError
 from fewlier.service.limits import Limits, Refusal
 from fewlier.table import Table
+from fewlier.table.schema import Schema
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
@@ -24,10 +27,13 @@ _PLAIN = (
 _HEADER, _BATCH_OF_DICTIONARY, _COMPRESSION = 2, 1, 3
 
 
-def read_arrow(body: bytes, limits: Limits) -> Table:
-    """Return the rows of a stream; what could grow without bound is refused before it is read."""
+def read_arrow(body: bytes, limits: Limits, schema: Schema | None = None) -> Table:
+    """Return the rows of a stream; what could grow without bound is refused before it is read.
+
+    Where there is a schema, so are other columns than it has.
+    """
     try:
-        return Table.of(_read(body, limits))
+        return Table.of(_read(body, limits, schema))
     except UserError:
         raise
     except (pa.ArrowException, ValueError, OSError, struct.error) as error:  # names may be no UTF-8
@@ -36,14 +42,24 @@ def read_arrow(body: bytes, limits: Limits) -> Table:
         ) from error
 
 
-def _read(body: bytes, limits: Limits) -> pa.Table:
+def _read(body: bytes, limits: Limits, schema: Schema | None) -> pa.Table:
     _refuse_compressed(body)
-    batches, n_rows = [], 0
+    batches, n_rows, n_bytes = [], 0, 0.0
     with ipc.open_stream(pa.py_buffer(body)) as stream:
         _check_types(stream.schema)
+        if schema is not None:
+            schema.check_names(stream.schema.names)
         for batch in stream:
             n_rows += batch.num_rows
             limits.check_shape(n_rows, batch.num_columns)
+            batch.validate()
+            n_bytes += sum(map(_text_bytes, batch.columns))
+            if n_bytes > limits.body:
+                raise Refusal(
+                    413,
+                    f"The texts of a request may have at most {limits.body} bytes, where one that "
+                    "stands in several cells counts for each.",
+                )
             batch.validate(full=True)
             batches.append(batch)
         rows = pa.Table.from_batches(batches, stream.schema)
@@ -75,10 +91,41 @@ def _check_types(schema: pa.Schema) -> None:
             )
 
 
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(_is.is_string(dtype) or _is.is_large_string(dtype) or _is.is_string_view(dtype))
+
+
+def _text_bytes(column: pa.Array) -> float:
+    """Return the bytes of a column's texts when each cell has its own; none is looked at yet."""
+    if not _is.is_dictionary(column.type):
+        return float(_lengths(column).sum())
+    lengths, rows = _lengths(column.dictionary), column.indices.drop_null()
+    n_bytes = lengths.nbytes + float(lengths.sum())
+    if len(lengths) and len(rows):
+        places = rows.to_numpy(zero_copy_only=False).astype(np.int64)
+        n_bytes += float(lengths.take(places, mode="clip").sum())
+    return n_bytes
+
+
+def _lengths(texts: pa.Array) -> Floats:
+    """Return the bytes that each text says it has, of whatever bytes; 0 of what is no text."""
+    if not len(texts) or not _is_text(texts.type):
+        return np.zeros(len(texts))
+    start, end = texts.offset, texts.offset + len(texts)
+    places = texts.buffers()[1]
+    if _is.is_string_view(texts.type):  # 16 bytes each, of which the first four are the length
+        lengths = np.frombuffer(places, np.int32)[::4][start:end].astype(np.float64)
+    else:
+        dtype = np.int64 if _is.is_large_string(texts.type) else np.int32
+        lengths = np.diff(np.frombuffer(places, dtype)[start : end + 1].astype(np.float64))
+    is_there = texts.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(is_there, np.maximum(lengths, 0.0), 0.0)
+
+
 def _check_cells(name: str, column: pa.ChunkedArray, limits: Limits) -> None:
     """Refuse texts that are too long, the first of them by its row."""
     dtype = column.type.value_type if _is.is_dictionary(column.type) else column.type
-    if not (_is.is_string(dtype) or _is.is_large_string(dtype) or _is.is_string_view(dtype)):
+    if not _is_text(dtype):
         return
     n_before = 0
     for chunk in column.chunks:

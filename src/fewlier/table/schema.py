@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -79,7 +80,7 @@ class Schema:
         UserError
             For missing or unexpected columns, and for columns with mostly unread cells.
         """
-        self._check_names(table)
+        self.check_names(table.names)
         parts = {column.source: column.date for column in self.columns if column.date}
         dates = {name: _read_dates(part, table) for name, part in parts.items()}
         cells, unread, written = {}, {}, {}
@@ -94,12 +95,12 @@ class Schema:
                 unread[column.source] = missed
         return Table(cells, unread=unread, written=written)
 
-    def _check_names(self, table: Table) -> None:
-        """Refuse a table that lacks columns, or has unknown ones."""
+    def check_names(self, names: Collection[str]) -> None:
+        """Refuse a table whose columns have these names: it lacks some, or has unknown ones."""
         sources = self.sources
         known = {*sources, *(left.name for left in self.left_out)}
-        absent = [name for name in sources if name not in table.cells]
-        unexpected = [name for name in table.names if name not in known]
+        absent = [name for name in sources if name not in names]
+        unexpected = [name for name in names if name not in known]
         if absent or unexpected:
             found = {"without": absent, "with the unexpected": unexpected}
             words = " and ".join(f"{w} {list_names(names)}" for w, names in found.items() if names)
