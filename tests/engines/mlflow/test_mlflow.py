@@ -16,6 +16,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from chapters import check
 from factories import FEATURES, payments, small
 
 import fewlier
@@ -35,6 +36,10 @@ def folder(detector, tmp_path_factory):
     path = tmp_path_factory.mktemp("mlflow") / "model"
     save_model(detector, path)
     return path
+
+
+def test_the_page_shows_what_is_printed(tmp_path):
+    check("MLflow", tmp_path)
 
 
 def test_the_folder_holds_the_model_file_and_no_pickle(folder):
