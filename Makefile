@@ -85,7 +85,7 @@ scale: $(READY) build/engines/ray/.ready build/engines/spark/.ready ## measure f
 
 # Runs the commands of these documents and writes what they print into them.
 guide: $(READY) ## run the commands of the documents and write what they print into them
-	$(BIN)/python tools/guide.py docs/GUIDE.md docs/PYTHON.md README.md
+	$(BIN)/python tools/guide.py docs/GUIDE.md docs/PYTHON.md docs/PRODUCTION.md README.md
 
 # Needs Chromium and its driver.
 screenshot: $(READY) ## picture the labelling page for the guide

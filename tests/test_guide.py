@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "GUIDE.md"
-DOCUMENTS = [GUIDE, ROOT / "docs" / "PYTHON.md", ROOT / "README.md"]
+PAGES = [ROOT / "docs" / name for name in ("PYTHON.md", "PRODUCTION.md")]
+DOCUMENTS = [GUIDE, *PAGES, ROOT / "README.md"]
 TOOL = ROOT / "tools" / "guide.py"
 
 
@@ -93,6 +95,31 @@ def test_blocks_of_python_are_one_program_whose_output_is_written_below_them(tmp
         f"{first}\n{second}\n```text\n3\n```\n\nWords.\n\n{third}\n```text\na  4\n```\n\nEnd.\n"
     )
     assert run(path, "--check").returncode == 0
+
+
+def test_commands_and_python_run_in_the_order_of_the_document(tmp_path):
+    path = tmp_path / "document.md"
+    path.write_text(
+        "```python\nopen('made', 'w').write('1')\n```\n\n"
+        "```console\n$ cat made; echo 2 > made\n```\n\n"
+        "```python\nprint(open('made').read())\n```\n\n```text\nold\n```\n",
+        "utf-8",
+    )
+    assert run(path).returncode == 0
+    assert "echo 2 > made\n1\n```" in path.read_text("utf-8")
+    assert path.read_text("utf-8").endswith("```text\n2\n\n```\n")
+
+
+def test_what_a_document_leaves_running_is_ended(document):
+    path = document("$ sleep 600 &> log & echo $!\n", "$ echo done\n")
+    assert run(path).returncode == 0
+    number = re.search(r"^\d+$", path.read_text("utf-8"), flags=re.MULTILINE)[0]
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{number}/cmdline").exists() and time.monotonic() < deadline:
+        if not Path(f"/proc/{number}/cmdline").read_text():
+            break  # it has ended, and nobody has asked for its exit code
+        time.sleep(0.05)
+    assert time.monotonic() < deadline
 
 
 def test_a_program_that_fails_is_shown_with_its_error(tmp_path):
