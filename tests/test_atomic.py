@@ -1,10 +1,12 @@
+import errno
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
-from fewlier.atomic import replacing
+from fewlier.atomic import MARKER, replacing, replacing_folder
 
 
 def contents(folder):
@@ -109,3 +111,106 @@ def test_a_file_that_fails_its_check_leaves_what_was_there(tmp_path):
     assert seen == [b"after"]
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture(params=["ENOSYS", "EPERM", "ENOTSUP", "EXDEV", "EMFILE"])
+def no_rename(request, monkeypatch):
+    """Let nothing be renamed, as on mounted object storage."""
+
+    def refuse(*_):
+        raise OSError(getattr(errno, request.param), "no renaming here")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
+
+
+@pytest.mark.usefixtures("no_rename")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_without_renaming_a_folder_is_written_to_and_marked_last(is_there, tmp_path):
+    path = tmp_path / "out"
+    if is_there:
+        (path / "old").mkdir(parents=True)
+        (path / "old" / "a").touch()
+        (path / MARKER).touch()
+    with replacing_folder(path) as folder:
+        assert [*folder.iterdir()] == []
+        with replacing(folder / "a") as file:
+            file.write(b"new")
+        assert contents(path) == {"a": b"new"}
+    assert contents(path) == {"a": b"new", MARKER: b""}
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.usefixtures("no_rename")
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_without_renaming_a_failure_leaves_nothing_and_no_marker(error, is_there, tmp_path):
+    path = tmp_path / "out"
+    if is_there:
+        path.mkdir()
+
+    def write_and_fail():
+        with replacing_folder(path) as folder:
+            (folder / "a").touch()
+            raise error
+
+    with pytest.raises(error):
+        write_and_fail()
+    assert [*tmp_path.rglob("*")] == [path] * is_there
+
+
+def test_a_copy_that_fails_half_way_leaves_nothing(tmp_path, monkeypatch):
+    def fill(source, target):
+        target.write_bytes(source.read_bytes()[:2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def refuse(*_):
+        raise OSError(errno.EXDEV, "no renaming here")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    monkeypatch.setattr("shutil.copyfile", fill)
+    with pytest.raises(OSError, match="No space"), replacing(tmp_path / "a") as file:
+        file.write(b"new")
+    assert contents(tmp_path) == {}
+
+
+def test_a_file_that_may_not_be_replaced_stays(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "it belongs to somebody else")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(PermissionError), replacing(tmp_path / "a") as file:
+        file.write(b"new")
+    assert contents(tmp_path) == {"a": b"old"}
+
+
+def test_other_errors_of_renaming_are_raised(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(OSError, match="Input/output"), replacing_folder(tmp_path / "out"):
+        pytest.fail("there is nothing to write to")
+    assert contents(tmp_path) == {}
+
+
+def test_a_folder_that_grows_while_it_is_removed_is_removed_all_the_same(tmp_path, monkeypatch):
+    """A worker that is told to end may add a file meanwhile."""
+    import shutil
+
+    def remove_and_add(path, **options):
+        monkeypatch.undo()
+        shutil.rmtree(path, **options)
+        path.mkdir()
+        (path / "late").touch()
+
+    monkeypatch.setattr("shutil.rmtree", remove_and_add)
+
+    def fail():
+        with replacing_folder(tmp_path / "out"):
+            raise ValueError
+
+    with pytest.raises(ValueError, match=r"^$"):
+        fail()
+    assert contents(tmp_path) == {}

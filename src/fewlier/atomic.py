@@ -1,8 +1,10 @@
 """Files that are written whole or not at all."""
 
+import errno
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,13 @@ from typing import IO, TypeAlias
 from fewlier.stopping import removed_if_stopped, whole
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+MARKER = "_SUCCESS"
+"""Says of a folder that it is whole, where it could not be made whole by renaming it."""
+# What renaming comes to on mounted object storage; Google's says that too many files are open.
+_NO_RENAME = {
+    *(errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM, errno.EMFILE)
+}
 
 
 @contextmanager
@@ -40,19 +49,43 @@ def replacing(path: PathLike, check: Callable[[Path], object] | None = None) -> 
             with whole():
                 if target.exists():
                     shutil.copymode(target, temporary)
-                temporary.replace(target)
+                _rename(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _rename(temporary: Path, target: Path) -> None:
+    """Rename a file; where files cannot be renamed, copy it."""
+    try:
+        temporary.replace(target)
+    except OSError as error:
+        # What is there and may not be replaced stays.
+        if error.errno not in _NO_RENAME or (error.errno == errno.EPERM and target.exists()):
+            raise
+        with removed_if_stopped(target):
+            try:
+                shutil.copyfile(temporary, target)
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
 
 
 @contextmanager
 def replacing_folder(path: PathLike) -> Iterator[Path]:
     """Make a folder that takes the place of `path` when the block ends well; yields where to write.
 
-    When it does not, whatever was at `path` is as before.
+    When it does not, whatever was at `path` is as before. Where folders cannot be renamed, as in
+    object storage, the folder itself is emptied and written to, and a file `MARKER` comes last.
     """
     target = Path(path).resolve()
-    aside, old = (target.with_name(f".{secrets.token_hex(8)}.tmp") for _ in range(2))
+    write = _aside if _can_rename_beside(target) else _in_place
+    with write(target) as folder:
+        yield folder
+
+
+@contextmanager
+def _aside(target: Path) -> Iterator[Path]:
+    aside, old = _hidden_names(target)
     with removed_if_stopped(aside), removed_if_stopped(old):
         with whole():
             aside.mkdir()
@@ -64,4 +97,62 @@ def replacing_folder(path: PathLike) -> Iterator[Path]:
                 aside.rename(target)
         finally:
             for folder in (aside, old):
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
+
+
+@contextmanager
+def _in_place(target: Path) -> Iterator[Path]:
+    was_there = target.exists()
+    with removed_if_stopped(target):
+        with whole():
+            target.mkdir(exist_ok=True)
+            (target / MARKER).unlink(missing_ok=True)
+            _empty(target)
+        try:
+            yield target
+            (target / MARKER).touch()
+        except BaseException:
+            _empty(target)
+            if not was_there:
+                _remove(target)
+            raise
+
+
+def _can_rename_beside(target: Path) -> bool:
+    """Whether folders that hold files can be renamed where one is to be."""
+    probe, other = _hidden_names(target)
+    with whole():
+        probe.mkdir()
+        try:
+            (probe / "file").touch()
+            probe.rename(other)
+        except OSError as error:
+            if error.errno not in _NO_RENAME:
+                raise
+            return False
+        finally:
+            for folder in (probe, other):
+                _remove(folder)
+    return True
+
+
+def _hidden_names(target: Path) -> tuple[Path, Path]:
+    """Return two names beside a path that nothing has."""
+    one, other = (target.with_name(f".{secrets.token_hex(8)}.tmp") for _ in range(2))
+    return one, other
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            _remove(path)
+        else:
+            path.unlink()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder if it is there; once more where somebody has added to it meanwhile."""
+    for pause in (0.0, 0.5):
+        if folder.exists():
+            time.sleep(pause)
+            shutil.rmtree(folder, ignore_errors=True)

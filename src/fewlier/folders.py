@@ -20,7 +20,7 @@ from fewlier.scored import check_free
 from fewlier.shown import list_some
 from fewlier.table.folder import TableFolder
 from fewlier.table.reading import Batch, naming, open_table
-from fewlier.table.writing import Write, create_folder, create_table, output_name
+from fewlier.table.writing import Write, create_folder, create_table, output_names
 from fewlier.threads import ahead
 
 
@@ -129,17 +129,18 @@ def score_folder(
 ) -> ScoreReport:
     """Score the rows of many files into a folder, each file into one of its name and format.
 
-    The folder is there, in place of another, when all is done; otherwise nothing has changed. The
+    The folder is there, in place of another, when all is done, as `replacing_folder` says. The
     columns of all files are checked before any row is scored. With `fdr` the files are read twice:
     the threshold is that of all of their rows.
     """
     if fdr is not None:
         check_share("fdr", fdr)
+    inside = output_names(path.relative_to(folder.root) for path in folder.paths)
     _check_columns(detector.model_, folder)
     workers = workers or Here(detector.model_)
     threshold = detector.threshold_
     with create_folder(output) as aside:
-        names = {path: aside / output_name(path.relative_to(folder.root)) for path in folder.paths}
+        names = {folder.root / path: aside / name for path, name in inside.items()}
         for target in names.values():
             target.parent.mkdir(parents=True, exist_ok=True)
         if fdr is not None:

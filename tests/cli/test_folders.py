@@ -1,10 +1,12 @@
 """Folders and patterns of tables: fitted in one pass, scored into a folder, or not at all."""
 
+import errno
 import gzip
 import json
 import re
 import resource
 import signal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -139,6 +141,43 @@ def test_an_output_folder_is_replaced_only_when_asked_and_done(big, model, fewli
     assert not (out / "old.csv").exists()
     assert ds.dataset(out).count_rows() == 300
     assert [*tmp_path.glob(".*")] == []
+
+
+@pytest.mark.slow
+def test_without_renaming_the_output_folder_gets_a_marker(
+    big, model, fewlier, tmp_path, monkeypatch
+):
+    """As on mounted object storage."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    assert fewlier("score", big, "-m", model, "-o", tmp_path / "renamed").code == 0
+    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
+    out = tmp_path / "out"
+    assert fewlier("score", big, "-m", model, "-o", out).code == 0
+    assert (out / "_SUCCESS").exists()
+    assert not (tmp_path / "renamed" / "_SUCCESS").exists()
+    assert pq.read_table(out).equals(pq.read_table(tmp_path / "renamed"))
+    assert [*tmp_path.rglob(".*")] == []
+    (out / "_SUCCESS").unlink()  # as after a process that was killed
+    assert "must be new or empty" in fewlier("score", big, "-m", model, "-o", out).err
+    bad = big / "2026" / "b.parquet"
+    bad.write_bytes(b"PAR1 and nothing else")
+    assert fewlier("score", big, "-m", model, "-o", out, "--overwrite").code == 2
+    bad.unlink()
+    assert fewlier("score", big, "-m", model, "-o", out, "--overwrite").code == 0
+    assert (out / "_SUCCESS").exists()
+
+
+def test_two_files_with_one_output_are_refused_by_name(big, model, fewlier, tmp_path):
+    for ending in ("csv.gz", "csv.bz2"):
+        ROWS.to_csv(big / f"a.{ending}", index=False)
+    done = fewlier("score", big, "-m", model, "-o", tmp_path / "out")
+    assert done.code == 2
+    assert "got 'a.csv.bz2' and 'a.csv.gz', which would both be written as 'a.csv.gz'" in done.err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

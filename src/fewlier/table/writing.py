@@ -72,6 +72,20 @@ def output_name(path: Path) -> Path:
     return path
 
 
+def output_names(paths: Iterable[Path]) -> dict[Path, Path]:
+    """Return `output_name` of each path; refuse two that would be written as one."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        name = output_name(path)
+        if name in found:
+            raise UserError(
+                f"Each table must have an output of its own; got {str(found[name])!r} and "
+                f"{str(path)!r}, which would both be written as {str(name)!r}. Rename one of them."
+            )
+        found[name] = path
+    return {path: name for name, path in found.items()}
+
+
 def writes_parquet(path: PathLike) -> bool:
     """Whether a path, by its ending, is to become Parquet rather than CSV."""
     name = Path(path).name.lower()
@@ -111,7 +125,8 @@ def check_output(path: PathLike, *inputs: PathLike) -> None:
 def create_folder(path: PathLike) -> Iterator[Path]:
     """Make a folder, whole or not at all, as `check_folder_output` allows; yields where to write.
 
-    The folder is there, in place of another, when the block has ended well.
+    The folder is there, in place of another, when the block has ended well, or, where folders
+    cannot be renamed, its marker.
     """
     try:
         with replacing_folder(path) as aside:
