@@ -65,7 +65,8 @@ def test_a_long_table_says_how_many_lines_it_leaves_out():
 
 @pytest.mark.parametrize(("share", "width"), [(0.5, 4.5), (1, 9), (7, 9), (0, 0), (-2, 0)])
 def test_a_bar_is_as_long_as_its_share(share, width):
-    (bar,) = parsed(markup.table((), [(markup.Bar("1", share),)])).iter("span")
+    cell = parsed(markup.table((), [(markup.Bar("1", share),)])).find("tbody/tr/td")
+    (bar,) = cell.iterfind("span[@class='bar']")
     assert bar.get("style") == f"width: {width:.2f}em"
 
 

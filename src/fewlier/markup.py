@@ -31,12 +31,15 @@ _STYLE = """\
   white-space: normal; }
 .fewlier-html table.fewlier-table thead th { border-bottom: 1px solid; white-space: nowrap; }
 .fewlier-html table.fewlier-table tbody th { font-weight: 400; opacity: 0.75; }
-.fewlier-html table.fewlier-table :is(td.number, :first-child) { white-space: nowrap; }
+.fewlier-html table.fewlier-table :is(td.short, td.number, :first-child) { white-space: nowrap; }
+.fewlier-html table.fewlier-table td.long { min-width: 20em; }
 .fewlier-html td.number { font-variant-numeric: tabular-nums; }
+.fewlier-html td.number .figure { display: inline-block; text-align: right; }
 .fewlier-html .bar { display: inline-block; height: 0.7em; margin-left: 0.6em;
   background: #3a7fc4; }
 """
 _BAR = 9  # length of the longest bar, in ems
+_SHORT = 24  # characters of a cell that stay on one line, however narrow the page
 
 
 class Bar(NamedTuple):
@@ -65,7 +68,9 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Html:
 def table(header: Sequence[str], lines: Iterable[Sequence[str | Bar]]) -> Html:
     """Return lines of cells below a header; of very many the first, and how many more there are."""
     found = list(lines)
-    rows = ["".join(map(_cell, line)) for line in found[:MAX_LINES]]
+    figures = (cell.text for line in found[:MAX_LINES] for cell in line if isinstance(cell, Bar))
+    longest = max(map(len, figures), default=0)  # bars begin at the same place
+    rows = ["".join(_cell(cell, longest) for cell in line) for line in found[:MAX_LINES]]
     if len(found) > MAX_LINES:
         rows.append(f'<td colspan="{len(header)}">and {len(found) - MAX_LINES:,} more</td>')
     heading = "".join(f"<th>{_text(name)}</th>" for name in header)
@@ -83,12 +88,13 @@ def _table(lines: Iterable[str], heading: str = "") -> Html:
     return Html(f'<table class="fewlier-table">{heading}<tbody>\n{body}\n</tbody></table>')
 
 
-def _cell(cell: str | Bar) -> str:
+def _cell(cell: str | Bar, longest: int) -> str:
     if isinstance(cell, str):
-        return f"<td>{_text(cell)}</td>"
+        return f'<td class="{"short" if len(cell) <= _SHORT else "long"}">{_text(cell)}</td>'
+    figure = f'<span class="figure" style="min-width: {min(longest, MAX_TEXT)}ch">'
     width = f"{_BAR * min(max(cell.share, 0.0), 1.0):.2f}em"
     bar = f'<span class="bar" style="width: {width}"></span>'
-    return f'<td class="number">{_text(cell.text)}{bar}</td>'
+    return f'<td class="number">{figure}{_text(cell.text)}</span>{bar}</td>'
 
 
 def _text(text: str, most: int = MAX_TEXT) -> str:
