@@ -4,77 +4,49 @@ What onnxruntime makes of the graph is tested in tests/engines/onnx.
 """
 
 import math
+from dataclasses import replace
+from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from factories import FEATURES, payments, small, visits
+from factories import small, visits
+from graphs import MODELS, arrays_of, calls, dates_of, stars, stays
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import special
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from fewlier.errors import UserError
 from fewlier.graph.check import feed, made_up
 from fewlier.graph.columns import NO_CODE, NO_DATE, UNSEEN, Encoding, inputs_of
+from fewlier.graph.export import export, operations_of, trace
 from fewlier.graph.gamma import log_gamma
+from fewlier.graph.search import search_sorted
 from fewlier.graph.whole import Whole
+from fewlier.score.model import Scorer
 from fewlier.table import Table
 
 ARRAYS = ("inputs", "targets", "observed", "impossible")
 
 
-def stays(seed=1, n=150):
-    """Return a table with dates, times, truth values, constants and gaps."""
-    rng = np.random.default_rng(seed)
-    begun = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 40 * 86_400, n), "s")
-    return pd.DataFrame(
-        {
-            "begun": begun.astype("datetime64[us]"),
-            "nights": rng.poisson(3, n).astype(float),
-            "paid": rng.choice([10.0, 25.0], n),
-            "late": rng.choice([True, False], n),
-            "spend": rng.lognormal(2, 1, n),
-            "tax": 0.07,
-            "guests": rng.choice([1, 2, 4], n).astype(float),
-        }
-    ).mask(rng.random((n, 7)) < 0.05, None)
-
-
-def stars(seed=0, n=600):
-    """Return a table of few integers, where many rows are as near to each other."""
-    return pd.DataFrame(np.random.default_rng(seed).integers(1, 6, (n, 5)), columns=[*"abcde"])
-
-
-def labels(n):
-    return np.where(np.arange(n) < 8, 1, np.nan)
-
-
 @pytest.fixture(scope="module")
 def models():
-    bills = payments()
-    return {
-        "payments": small().fit(bills[FEATURES], bills["fraud"]).model_,
-        "visits": small().fit(visits(), labels(120)).model_,
-        "stays": small(columns={"nights": "count"}).fit(stays(), labels(150)).model_,
-        "stars": small().fit(stars(), labels(600)).model_,
-        "one class": small().fit(visits()).model_,
-        "best": small(selection="best").fit(visits(), labels(120)).model_,
-        "vae": small("vae").fit(visits(), labels(120)).model_,
-        "autoencoder": small("autoencoder").fit(visits(), labels(120)).model_,
-    }
-
-
-NAMES = ["payments", "visits", "stays", "stars", "one class", "best", "vae", "autoencoder"]
+    """Each model by name, fitted when a test first asks for it."""
+    return cache(lambda name: MODELS[name]().model_)
 
 
 def tensors(model, columns):
-    return [torch.from_numpy(columns[one.name].copy()) for one in inputs_of(model.encoder)]
+    return [torch.from_numpy(values.copy()) for values in arrays_of(model, columns)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MODELS)
 def test_rows_are_encoded_bit_for_bit(models, name):
-    model = models[name]
+    model = models(name)
     table, columns = made_up(model.encoder)
     expected, found = model.encoder.encode(table), Encoding(model.encoder)(*tensors(model, columns))
     for array in ARRAYS:
@@ -82,9 +54,9 @@ def test_rows_are_encoded_bit_for_bit(models, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MODELS)
 def test_scores_p_values_and_decisions_are_those_of_the_library(models, name):
-    model = models[name]
+    model = models(name)
     table, columns = made_up(model.encoder)
     with torch.no_grad():
         found = Whole(model).eval()(*tensors(model, columns))
@@ -98,7 +70,7 @@ def test_scores_p_values_and_decisions_are_those_of_the_library(models, name):
 
 @pytest.mark.slow
 def test_where_many_rows_are_as_near_the_graph_takes_the_neighbours_of_the_library(models):
-    model, rows = models["stars"], stars(seed=1).mask(np.eye(600, 5) == 1).astype(float)
+    model, rows = models("stars"), stars(seed=1).mask(np.eye(600, 5) == 1).astype(float)
     matched = model.encoder.schema.match(Table.of(rows))
     with torch.no_grad():
         found = Whole(model).eval()(*tensors(model, feed(model.encoder, matched, {})))
@@ -108,7 +80,7 @@ def test_where_many_rows_are_as_near_the_graph_takes_the_neighbours_of_the_libra
 
 @pytest.mark.slow
 def test_dates_are_microseconds_by_the_clock(models):
-    model, rows = models["stays"], stays(seed=2, n=60)
+    model, rows = models("stays"), stays(seed=2, n=60)
     rows.loc[0, "begun"] = pd.Timestamp("1724-05-05 10:00")
     matched = model.encoder.schema.match(Table.of(rows))
     begun = rows["begun"].to_numpy("datetime64[us]").astype(np.int64)
@@ -122,8 +94,106 @@ def test_dates_are_microseconds_by_the_clock(models):
 
 
 @pytest.mark.slow
+def test_zoned_dates_are_in_utc_and_their_clock_is_an_input(models):
+    model, rows = models("calls"), calls(seed=2, n=60)
+    rows.loc[:1, "begun"] = ["2024-01-08T23:30:00-05:30", "2024-01-08T23:30:00+02:00"]
+    moments, offsets = dates_of(rows["begun"])
+    matched = model.encoder.schema.match(Table.of(rows))
+    columns = feed(model.encoder, matched, {"begun": moments, "begun.offset": offsets})
+    found = Encoding(model.encoder)(*tensors(model, columns))
+    expected = model.encoder.encode(matched)
+    for array in ARRAYS:
+        np.testing.assert_array_equal(getattr(found, array).numpy(), getattr(expected, array))
+    in_utc = columns | {"begun.offset": np.zeros_like(offsets)}
+    assert not np.array_equal(Encoding(model.encoder)(*tensors(model, in_utc)).inputs, found.inputs)
+
+
+@pytest.mark.slow
+def test_made_up_rows_of_zoned_dates_have_many_offsets(models):
+    _, columns = made_up(models("calls").encoder)
+    assert len(np.unique(columns["begun.offset"])) > 100
+
+
+@pytest.mark.slow
+def test_an_input_for_offsets_makes_room_for_a_column_of_that_name():
+    rows = calls(n=60).assign(**{"begun.offset": np.arange(60.0)})
+    encoder = small(max_epochs=1).fit(rows).model_.encoder
+    assert [one.name for one in inputs_of(encoder)][-2:] == ["begun.offset", "begun.offset_"]
+
+
+@pytest.mark.slow
+def test_columns_with_the_name_of_an_output_are_refused():
+    rows = visits().rename(columns={"age": "p_value"})
+    model = small(max_epochs=1).fit(rows).model_
+    with pytest.raises(UserError, match="found p_value"):
+        trace(model)
+
+
+@pytest.mark.slow
+def test_a_model_on_a_gpu_is_refused(models, tmp_path):
+    model = models("visits")
+    with (
+        patch.object(Scorer, "device", torch.device("cuda")),
+        pytest.raises(UserError, match="CUDA_VISIBLE_DEVICES= fewlier export"),
+    ):
+        export(model, tmp_path / "m.onnx", is_checked=False)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["stays", "calls", "best", "flow, splines"])
+def test_no_number_of_a_formula_is_rounded(models, name):
+    """torch.onnx writes plain numbers as float32, also beside tensors of float64."""
+    rounded = set()
+    for node in operations_of(models(name)).graph.nodes:
+        tensors = [one.meta.get("val") for one in (node, *node.all_input_nodes)]
+        if torch.float64 in [getattr(one, "dtype", None) for one in tensors]:
+            plain = [value for value in node.args if isinstance(value, float)]
+            rounded |= {v for v in plain if abs(v) < 1e30 and abs(float(np.float32(v)) - v) > 1e-12}
+    assert not rounded
+
+
+class Largest(TorchDispatchMode):
+    """Keeps the size of the largest tensor that is computed inside the block."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor):
+            self.size = max(self.size, found.numel())
+        return found
+
+
+@pytest.mark.slow
+def test_p_values_by_many_normals_take_little_memory(models):
+    model = models("payments")
+    table, columns = made_up(model.encoder)
+    scores = model.score(model.encoder.encode(table))
+    many = np.linspace(scores.min(), scores.max(), 100_000)
+    model = replace(model, calibration=replace(model.calibration, normal_scores=many))
+    whole, n = Whole(model).eval(), table.n_rows
+    with torch.no_grad(), Largest() as largest:
+        found = whole(*tensors(model, columns))
+    assert largest.size < n * len(many) / 50
+    expected = model.calibration.p_value(found.anomaly_score.numpy())
+    np.testing.assert_array_equal(found.p_value, expected)
+
+
+@given(
+    arrays(np.float32, (3, 7), elements=st.integers(-4, 4)),
+    arrays(np.float32, (3, 5), elements=st.integers(-9, 9)),
+    st.integers(1, 7),
+)
+def test_a_search_finds_what_torch_finds(values, x, m):
+    values = torch.from_numpy(np.sort(values[:, :m], axis=1))
+    x = torch.from_numpy(x) / 2
+    assert torch.equal(search_sorted(values, x), torch.searchsorted(values, x))
+
+
+@pytest.mark.slow
 def test_categories_are_codes(models):
-    model = models["payments"]
+    model = models("payments")
     rows = pd.DataFrame({"amount": 50.0, "visits": 6.0, "city": ["Bern", None, "Rom"]})
     columns = feed(model.encoder, model.encoder.schema.match(Table.of(rows)), {})
     codes = next(one.codes for one in inputs_of(model.encoder) if one.name == "city")

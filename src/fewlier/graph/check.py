@@ -6,10 +6,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.arrays import Floats
 from fewlier.atomic import PathLike
 from fewlier.errors import UserError
-from fewlier.graph.columns import NO_CODE, NO_DATE, UNSEEN, inputs_of
+from fewlier.graph.columns import MINUTE, NO_CODE, NO_DATE, UNSEEN, inputs_of
 from fewlier.modelfile.probes import extreme_rows, probe_rows, table_of
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoder, Kind, Table
@@ -23,6 +22,7 @@ TOLERANCE = 1e-4
 N_ROWS = 200
 _MICROSECONDS = 1e6
 _THURSDAY = 3
+_OFFSETS = -12 * 60, 14 * 60  # minutes that clocks are ahead of UTC
 
 
 class Difference(NamedTuple):
@@ -44,11 +44,14 @@ class Difference(NamedTuple):
         return self.score <= TOLERANCE and not (self.n_decisions or self.n_p_values)
 
 
-def feed(encoder: Encoder, table: Table, dates: Mapping[str, npt.NDArray[np.int64]]) -> Columns:
-    """Return the inputs of a graph: the cells of a table in the form of the schema, and dates."""
+def feed(encoder: Encoder, table: Table, dates: Mapping[str, npt.NDArray[Any]]) -> Columns:
+    """Return the inputs of a graph: the cells of a table in the form of the schema, and dates.
+
+    `dates` are the inputs of dates and of their offsets, by name.
+    """
     found: Columns = {}
     for one in inputs_of(encoder):
-        if one.form == "date":
+        if one.form in ("date", "offset"):
             found[one.name] = dates[one.name]
         elif one.codes is not None:
             cells, codes = table.cells[one.name], one.codes
@@ -87,20 +90,22 @@ def made_up(encoder: Encoder) -> tuple[Table, Columns]:
     dates = _made_up_dates(encoder, n, rng)
     for column in encoder.schema.columns:
         if column.date is not None:
-            cells[column.name] = column.date.cells(_moments(dates[column.source]))
+            cells[column.name] = column.date.cells(_moments(encoder, column.source, dates))
     table = Table(cells)
     return table, feed(encoder, table, dates)
 
 
-def compare(model: FittedModel, path: PathLike) -> Difference:
-    """Run a graph in onnxruntime and compare it with its model."""
+def run(path: PathLike, columns: Columns) -> Columns:
+    """Return what a graph says of rows, in onnxruntime."""
     import onnxruntime
 
-    table, columns = made_up(model.encoder)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    found = dict(
-        zip((o.name for o in session.get_outputs()), session.run(None, columns), strict=True)
-    )
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, columns), strict=True))
+
+
+def compare(model: FittedModel, table: Table, found: Columns) -> Difference:
+    """Compare what a graph has found with what its model says of the same rows."""
     scores, calibration = model.score(model.encoder.encode(table)), model.calibration
     error = np.abs(found["anomaly_score"] - scores) / np.maximum(1, np.abs(scores))
     slack = TOLERANCE * np.maximum(1, np.abs(scores))
@@ -115,7 +120,8 @@ def compare(model: FittedModel, path: PathLike) -> Difference:
 
 def check(model: FittedModel, path: PathLike) -> Difference:
     """Compare a graph with its model; where they differ too much, it is an error."""
-    found = compare(model, path)
+    table, columns = made_up(model.encoder)
+    found = compare(model, table, run(path, columns))
     if not found.is_close:
         raise UserError(
             f"The graph must score {found.n_rows} made-up rows as the model does, within "
@@ -127,8 +133,9 @@ def check(model: FittedModel, path: PathLike) -> Difference:
 
 
 def _made_up_dates(encoder: Encoder, n: int, rng: np.random.Generator) -> Columns:
-    """Return microseconds since 1970 for each column of dates."""
+    """Return microseconds since 1970 for each column of dates, and offsets where it takes them."""
     found: Columns = {}
+    offsets = [one.name for one in inputs_of(encoder) if one.form == "offset"]
     for column in encoder.schema.columns:
         part = column.date
         if part is None or (part.aspect is not Aspect.DATE and column.source in found):
@@ -136,7 +143,7 @@ def _made_up_dates(encoder: Encoder, n: int, rng: np.random.Generator) -> Column
         moments = np.round(rng.uniform(*_range(part), n) * _MICROSECONDS).astype(np.int64)
         moments[rng.random(n) < 0.1] = NO_DATE
         found[column.source] = moments
-    return found
+    return found | {name: rng.integers(*_OFFSETS, n, np.int32, True) for name in offsets}
 
 
 def _range(part: DatePart) -> tuple[float, float]:
@@ -147,7 +154,14 @@ def _range(part: DatePart) -> tuple[float, float]:
     return part.start - more, part.end + more
 
 
-def _moments(microseconds: npt.NDArray[np.int64]) -> Moments:
-    seconds: Floats = np.where(microseconds == NO_DATE, np.nan, microseconds / _MICROSECONDS)
-    weekday = np.mod(np.floor(seconds / DAY) + _THURSDAY, 7)
-    return Moments(seconds, np.mod(seconds, DAY), weekday)
+def _moments(encoder: Encoder, source: str, dates: Columns) -> Moments:
+    """Return what the library reads in the cells of a column of dates."""
+    offsets = {one.column: one.name for one in inputs_of(encoder) if one.form == "offset"}
+    moments, is_gap = dates[source], dates[source] == NO_DATE
+    minutes = dates[offsets[source]].astype(np.int64) if source in offsets else 0
+    instant, local = (
+        np.where(is_gap, np.nan, some / _MICROSECONDS)
+        for some in (moments, moments + minutes * MINUTE)
+    )
+    weekday = np.mod(np.floor(local / DAY) + _THURSDAY, 7)
+    return Moments(instant, np.mod(local, DAY), weekday)

@@ -1,7 +1,7 @@
 """How columns enter the graph, and how they become what the parts of the score read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fewlier.density.rows import Rows
+from fewlier.graph.constants import exact
 from fewlier.table import Encoder, Kind
 from fewlier.table.aspects import DAY, HOUR, WEEKDAYS, Aspect, DatePart
 from fewlier.table.columns import MAX_COUNT, Column
@@ -26,6 +27,8 @@ NO_DATE = np.iinfo(np.int64).min
 """Stands for a missing date, as numpy and pandas write it."""
 NO_CODE, UNSEEN = -1, -2
 """Stand for a missing category, and for one that training has not seen."""
+MINUTE = 60_000_000
+"""In the microseconds that dates are counted in."""
 _MICROSECONDS = 1e6
 _THURSDAY = 3  # 1 January 1970
 
@@ -33,46 +36,57 @@ _THURSDAY = 3  # 1 January 1970
 @final
 @dataclass(frozen=True)
 class Input:
-    """One input of the graph: a column of the user's.
+    """One input of the graph: a column of the user's, or the time zones of a column.
 
     Parameters
     ----------
     name : str
         Its name.
+    column : str
+        The user's column that it is read from.
     form : str
-        "number" (float64, NaN where missing), "date" (int64, microseconds since 1970 by the clock
-        that cells are written by; the least integer where missing), or "category" (int64, the code
-        of the level; -1 where missing, -2 for any other level).
+        "number" (float64, NaN where missing), "date" (int64, microseconds since 1970, in UTC where
+        cells have a zone; the least integer where missing), "offset" (int32, how many minutes the
+        clock that a zoned date was written by is ahead of UTC), or "category" (int64, the code of
+        the level; -1 where missing, -2 for any other level).
     codes : dict of str to int, or None
         The code of each level of a category.
     """
 
     name: str
+    column: str
     form: str
     codes: dict[str, int] | None = None
 
     def record(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {"name": self.name, "form": self.form, "codes": self.codes}
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type of its numbers."""
-        return torch.float64 if self.form == "number" else torch.int64
+        return asdict(self)
 
 
 def inputs_of(encoder: Encoder) -> tuple[Input, ...]:
-    """Return the inputs of a graph, in the order of the columns."""
+    """Return the inputs of a graph, in the order of the columns, and last the offsets of dates."""
     found: dict[str, Input] = {}
     for column in encoder.schema.columns:
+        name = column.source
         if column.date is not None:
-            found[column.source] = Input(column.source, "date")
+            found[name] = Input(name, name, "date")
         elif column.kind is Kind.CATEGORY:
             codes = {str(level): code for code, level in enumerate(column.levels)}
-            found[column.name] = Input(column.name, "category", codes)
+            found[name] = Input(name, name, "category", codes)
         else:
-            found[column.name] = Input(column.name, "number")
+            found[name] = Input(name, name, "number")
+    parts = [column.date for column in encoder.schema.columns if column.date is not None]
+    for source in dict.fromkeys(part.source for part in parts if _takes_offset(part)):
+        name = f"{source}.offset"
+        while name in found:
+            name += "_"
+        found[name] = Input(name, source, "offset")
     return tuple(found.values())
+
+
+def _takes_offset(part: DatePart) -> bool:
+    """Whether it is read by the clock of the cell, while the moment is in UTC."""
+    return part.form.is_zoned and part.form.has_day and part.aspect is not Aspect.DATE
 
 
 class Levels(NamedTuple):
@@ -107,7 +121,7 @@ class Encoding(nn.Module):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self._columns: Sequence[Column] = encoder.schema.columns
-        self._names = [one.name for one in inputs_of(encoder)]
+        self._inputs = inputs_of(encoder)
         self._levels = _levels(self._columns)
         codings = np.array([column.coding for column in self._columns])
 
@@ -133,7 +147,10 @@ class Encoding(nn.Module):
 
     def forward(self, *columns: Tensor) -> Rows:
         """Return the rows of the columns, each of shape (n,)."""
-        given = dict(zip(self._names, columns, strict=True))
+        given = {
+            (one.column, one.form): values
+            for one, values in zip(self._inputs, columns, strict=True)
+        }
         cells = torch.stack([_cells(column, given) for column in self._columns], 1)
         observed = ~cells.isnan()
         values = self._values(cells)
@@ -170,7 +187,8 @@ class Encoding(nn.Module):
 
     def _bounded(self, values: Tensor) -> Tensor:
         counts = values.clamp_max(MAX_COUNT)
-        amounts = torch.where(values < MIN_POSITIVE, 0.0, values.clamp_max(MAX_POSITIVE))
+        amounts = values.minimum(exact(MAX_POSITIVE))
+        amounts = torch.where(values < exact(MIN_POSITIVE), 0.0, amounts)
         codes = values.clamp_max(MAX_LEVELS - 1)
         found = torch.where(self.is_count, counts, values)
         found = torch.where(self.is_positive, amounts, found)
@@ -179,39 +197,49 @@ class Encoding(nn.Module):
     def _scaled(self, numbers: Tensor) -> Tensor:
         logs = torch.where(self.is_logged, numbers, 0.0).div(self.unit).log1p()
         distance = torch.where(self.is_logged, logs, numbers) - self.low
-        return (distance.clamp(-MAX_FLOAT, MAX_FLOAT) / self.span).clamp(-MAX_FLOAT, MAX_FLOAT)
+        return _within(_within(distance, MAX_FLOAT) / self.span, MAX_FLOAT)
 
     def _unscored(self, cells: Tensor) -> Tensor:
         """Return impossible cells as numbers; 0 if they are not numbers."""
-        distance = (cells - self.unscored_low).clamp(-MAX_FLOAT, MAX_FLOAT) / self.unscored_span
-        return torch.where(self.is_text, 0.0, distance.clamp(-MAX_POSITIVE, MAX_POSITIVE))
+        distance = _within(cells - self.unscored_low, MAX_FLOAT) / self.unscored_span
+        return torch.where(self.is_text, 0.0, _within(distance, MAX_POSITIVE))
 
 
-def _cells(column: Column, given: dict[str, Tensor]) -> Tensor:
+def _within(numbers: Tensor, most: float) -> Tensor:
+    return numbers.clamp(exact(-most), exact(most))
+
+
+def _cells(column: Column, given: dict[tuple[str, str], Tensor]) -> Tensor:
     """Return the cells of a column as numbers, NaN where missing; a category's are its codes."""
-    found = given[column.source]
     if column.date is not None:
-        return _date_cells(column, column.date, found)
+        moments = given[column.source, "date"]
+        ahead = given.get((column.source, "offset"))
+        local = moments if ahead is None else moments + ahead.long() * MINUTE
+        cells = _date_cells(column, column.date, moments.double(), local.double())
+        return torch.where(moments == NO_DATE, torch.nan, cells)
     if column.kind is Kind.CATEGORY:
-        return torch.where(found == NO_CODE, torch.nan, found.double())
-    return found.double()
+        codes = given[column.source, "category"]
+        return torch.where(codes == NO_CODE, torch.nan, codes.double())
+    return given[column.source, "number"].double()
 
 
-def _date_cells(column: Column, part: DatePart, microseconds: Tensor) -> Tensor:
-    instant = microseconds.double() / _MICROSECONDS
+def _date_cells(column: Column, part: DatePart, moments: Tensor, local: Tensor) -> Tensor:
+    """Read microseconds, in UTC or by the clock of the cell, as `DatePart.cells` does."""
+    instant, clock = moments / _MICROSECONDS, local / _MICROSECONDS
     match part.aspect:
         case Aspect.DATE:
-            inside = instant.clamp(part.start, part.end)
-            is_far = (instant - inside).abs() > part.reach
-            cells = (torch.where(is_far, instant, inside) - part.start) / DAY
+            start, end, reach = map(exact, (part.start, part.end, part.reach))
+            inside = instant.clamp(start, end)
+            is_far = (instant - inside).abs() > reach
+            cells = (torch.where(is_far, instant, inside) - start) / DAY
         case Aspect.TIME:
-            cells = torch.remainder(torch.remainder(instant, DAY) - part.start, DAY) / HOUR
+            cells = torch.remainder(torch.remainder(clock, DAY) - exact(part.start), DAY) / HOUR
         case _:
             codes = {str(level): float(code) for code, level in enumerate(column.levels)}
             positions = torch.tensor([codes.get(day, float(UNSEEN)) for day in WEEKDAYS]).double()
-            weekday = torch.remainder((instant / DAY).floor() + _THURSDAY, 7)
+            weekday = torch.remainder((clock / DAY).floor() + _THURSDAY, 7)
             cells = positions[weekday.long().clamp(0, 6)]
-    return torch.where(microseconds == NO_DATE, torch.nan, cells)
+    return cells
 
 
 def _levels(columns: Sequence[Column]) -> list[Levels]:

@@ -1,6 +1,7 @@
 """The density's part in the graph."""
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import final
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from fewlier.density.networks import MaskedMLP
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Substitutes, row_terms
+from fewlier.graph.constants import exact
 from fewlier.score.ensemble import Ensemble, FittedMember
 
 
@@ -52,8 +54,9 @@ class DensityPart(nn.Module):
             if self._ensemble.selection == "average":
                 log_p = log_p.mean(0)
             else:
-                log_p = torch.logsumexp(log_p, 0) - torch.tensor(float(len(passes))).double().log()
-            found.append((-log_p - float(member.centre.sum())) * (weight / member.scale))
+                log_p = torch.logsumexp(log_p, 0) - exact(math.log(len(passes)))
+            centre = exact(float(member.centre.sum()))
+            found.append((-log_p - centre) * exact(weight / member.scale))
         return torch.stack(found).sum(0)
 
 

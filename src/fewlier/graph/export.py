@@ -12,6 +12,7 @@ import torch
 
 from fewlier import __version__
 from fewlier.atomic import PathLike, replacing
+from fewlier.errors import UserError
 from fewlier.graph.check import Difference, check, made_up
 from fewlier.graph.columns import inputs_of
 from fewlier.graph.gamma import log_gamma
@@ -33,6 +34,11 @@ def export(model: FittedModel, path: PathLike, *, is_checked: bool) -> Differenc
     With `is_checked` it is run in onnxruntime first, on made-up rows, and refused where it says
     anything but what the model says.
     """
+    if model.scorer.device.type != "cpu":
+        raise UserError(
+            f"A graph can be written of a model on the CPU; this one is on {model.scorer.device}. "
+            "Run it where no GPU is seen: CUDA_VISIBLE_DEVICES= fewlier export ..."
+        )
     program = trace(model)
     found: list[Difference] = []
 
@@ -47,19 +53,11 @@ def export(model: FittedModel, path: PathLike, *, is_checked: bool) -> Differenc
 
 def trace(model: FittedModel) -> "ONNXProgram":
     """Return a model as a graph, its inputs named as the columns are."""
-    inputs = inputs_of(model.encoder)
-    _, columns = made_up(model.encoder)
-    some = tuple(torch.from_numpy(columns[one.name][:_N_TRACED].copy()) for one in inputs)
-    whole, n = Whole(model).eval(), torch.export.Dim("rows", min=1)
-    with torch.no_grad(), _quiet():
-        whole(*some)  # what is computed once from the model is computed now, not in the graph
-        exported = torch.export.export(
-            whole, some, dynamic_shapes={"columns": tuple({0: n} for _ in some)}
-        )
-        table = torch.export.default_decompositions()
-        table[torch.ops.aten.lgamma.default] = log_gamma
+    names = [one.name for one in inputs_of(model.encoder)]
+    _check_names(names)
+    with _quiet():
         program = torch.onnx.export(
-            exported.run_decompositions(table),
+            operations_of(model),
             dynamo=True,
             opset_version=_OPSET,
             output_names=list(Outputs._fields),
@@ -67,9 +65,36 @@ def trace(model: FittedModel) -> "ONNXProgram":
         )
     if program is None:
         raise AssertionError("torch.onnx.export returned nothing")
-    _rename(program, [one.name for one in inputs])
+    _rename(program, names)
     program.model.metadata_props[METADATA] = json.dumps(facts_of(model))
     return program
+
+
+def operations_of(model: FittedModel) -> torch.export.ExportedProgram:
+    """Return what a model computes, as operations of torch that ONNX has too."""
+    _, columns = made_up(model.encoder)
+    some = tuple(
+        torch.from_numpy(columns[one.name][:_N_TRACED].copy()) for one in inputs_of(model.encoder)
+    )
+    whole, n = Whole(model).eval(), torch.export.Dim("rows", min=1)
+    table = torch.export.default_decompositions()
+    table[torch.ops.aten.lgamma.default] = log_gamma
+    with torch.no_grad(), _quiet():
+        whole(*some)  # what is computed once from the model is computed now, not in the graph
+        shapes = {"columns": tuple({0: n} for _ in some)}
+        exported = torch.export.export(whole, some, dynamic_shapes=shapes)
+        found: torch.export.ExportedProgram = exported.run_decompositions(table)
+    return found
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse columns that have the name of an output: a graph has each name once."""
+    taken = sorted(set(names) & set(Outputs._fields))
+    if taken:
+        raise UserError(
+            f"The columns of a graph must not be called {', '.join(Outputs._fields)}, as what it "
+            f"says of rows is; found {', '.join(taken)}. Rename it in the table and fit again."
+        )
 
 
 def _rename(program: "ONNXProgram", names: list[str]) -> None:

@@ -2,11 +2,15 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
 _SHIFT = 8
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
+_STIRLING = (12, -360, 1260, -1680, 1188)
+# Half the logarithm of 2 pi, in two parts: a graph rounds a plain number to float32.
+_FIRST = float(np.float32(0.5 * math.log(2 * math.pi)))
+_SECOND = 0.5 * math.log(2 * math.pi) - _FIRST
 
 
 def log_gamma(x: Tensor) -> Tensor:
@@ -22,7 +26,7 @@ def log_gamma(x: Tensor) -> Tensor:
     z = number + _SHIFT
     inverse = 1 / z
     series, power = torch.zeros_like(z), inverse
-    for factor in _STIRLING:
-        series, power = series + factor * power, power * inverse * inverse
-    whole = (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + series
+    for divisor in _STIRLING:
+        series, power = series + power / divisor, power * inverse * inverse
+    whole = (z - 0.5) * z.log() - z + _FIRST + _SECOND + series
     return (whole - product.log()).to(x.dtype)

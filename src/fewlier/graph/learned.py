@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from fewlier.density.rows import Rows
+from fewlier.graph.constants import exact
+from fewlier.graph.search import search_sorted
 from fewlier.score.bagged import Bagged
 from fewlier.score.nodes import Nodes
 from fewlier.score.steps import Steps
@@ -25,7 +27,7 @@ class LearnedPart(nn.Module):
         last = neighbours.float().unsqueeze(1)
         x = torch.cat([self._part.features.numbers.points(rows), last], 1)
         x = x.clamp(-LARGEST_FEATURE, LARGEST_FEATURE)
-        z = (_sum(self._part.learned, x) - self._part.centre.sum()) / self._part.spread
+        z = (_sum(self._part.learned, x) - self._part.centre.sum()) / exact(self._part.spread)
         size = z.abs().clamp_min(LINEAR)
         return z * (LINEAR + (size - LINEAR).log1p()) / size
 
@@ -49,5 +51,5 @@ def _sum_of_trees(nodes: Nodes, x: Tensor) -> Tensor:
 
 
 def _sum_of_steps(steps: Steps, x: Tensor) -> Tensor:
-    place = (steps.thresholds < x.unsqueeze(-1)).long().sum(-1)  # (n, f)
-    return steps.total.T.gather(0, place).sum(1)
+    place = search_sorted(steps.thresholds, x.T)  # (f, n)
+    return steps.total.gather(1, place).sum(0)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from fewlier.density.rows import Rows
+from fewlier.graph.constants import exact
+from fewlier.graph.search import search_sorted
 from fewlier.score.coordinates import Coordinates, NormalScores
 from fewlier.score.nearest import LEAST
 from fewlier.score.neighbours import Neighbours
@@ -28,10 +30,10 @@ class NeighboursPart(nn.Module):
 
 def _view(view: View, rows: Rows) -> Tensor:
     points = _place_known(view.normals.space, rows)
-    far = view.normal_weight * _log_ratio(view.normals, rows, points)
+    far = exact(view.normal_weight) * _log_ratio(view.normals, rows, points)
     if view.anomalies is not None:
         far = far - _log_ratio(view.anomalies, rows, points)
-    return far / view.spread
+    return far / exact(view.spread)
 
 
 def _place_known(space: Space, rows: Rows) -> Tensor:
@@ -44,11 +46,11 @@ def _place_known(space: Space, rows: Rows) -> Tensor:
 
 
 def _place(coordinates: Coordinates, inputs: Tensor) -> Tensor:
-    """Return where values lie on a scale; ONNX has no search among sorted numbers."""
+    """Return where values lie on a scale, as `Coordinates.place` does."""
     if not isinstance(coordinates, NormalScores):
         return coordinates.place(inputs)
-    inner, x = coordinates.knots[:, 1:-1], inputs.T.contiguous()
-    place = (inner.unsqueeze(-1) < x.unsqueeze(1)).long().sum(1)
+    x = inputs.T
+    place = search_sorted(coordinates.knots[:, 1:-1], x)
     low, rise = coordinates.knots.gather(1, place), coordinates.slope.gather(1, place)
     found = (x - low) * rise + coordinates.scores.gather(1, place)
     found = torch.minimum(found, coordinates.scores[:, -1:])
@@ -67,7 +69,7 @@ def _log_ratio(side: Side, rows: Rows, points: Tensor) -> Tensor:
     d = len(side.typical)
     # What the inputs of a column add up to; exact, as each input belongs to one column.
     owner = nn.functional.one_hot(side.space.owner, d).double()
-    found = squared.double() @ owner + LEAST / d
+    found = squared.double() @ owner + exact(LEAST / d)
     distances = torch.where(rows.has_value, found, _without(side, rows, found))
     ratio = (distances.sum(-1) / side.typical.sum()).log() / 2
     if side.local is None:

@@ -6,9 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from fewlier.graph.columns import Encoding
+from fewlier.graph.constants import exact
 from fewlier.graph.density import DensityPart
 from fewlier.graph.learned import LearnedPart
 from fewlier.graph.nearest import NeighboursPart
+from fewlier.graph.search import search_sorted
 from fewlier.score.model import FittedModel
 from fewlier.score.neighbours import Neighbours
 from fewlier.score.supervised import Supervised
@@ -31,13 +33,13 @@ class Whole(nn.Module):
         self._model = model
         self._encoding = Encoding(model.encoder)
         self._density = DensityPart(model.ensemble)
-        self._normals = torch.from_numpy(model.calibration.normal_scores)
+        self._normals = torch.from_numpy(model.calibration.normal_scores).unsqueeze(0)
 
     def forward(self, *columns: Tensor) -> Outputs:
         """Return what is said of rows, given column by column in the order of `inputs_of`."""
         rows = self._encoding(*columns)
         (share, _), *others = self._model.scorer.addends
-        score = self._model.scorer.baseline + share * self._density(rows)
+        score = exact(self._model.scorer.baseline) + exact(share) * self._density(rows)
         neighbours = torch.zeros_like(score)
         for share, part in others:
             if isinstance(part, Neighbours):
@@ -46,8 +48,8 @@ class Whole(nn.Module):
                 found = LearnedPart(part)(rows, neighbours)
             else:
                 raise NotImplementedError(part.name)
-            score = score + share * found
-        m = len(self._normals)
-        n_below = (self._normals < score.unsqueeze(1)).long().sum(1)
+            score = score + exact(share) * found
+        m = self._normals.shape[1]
+        n_below = search_sorted(self._normals, score.unsqueeze(0)).squeeze(0)
         p_value = (1 + m - n_below).double() / (m + 1)
-        return Outputs(score, p_value, score > self._model.calibration.threshold)
+        return Outputs(score, p_value, score > exact(self._model.calibration.threshold))
