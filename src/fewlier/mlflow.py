@@ -27,6 +27,23 @@ def save_model(detector: AnomalyDetector, path: PathLike, **more: Any) -> None: 
         The folder; there must be none yet.
     more
         Further arguments of `mlflow.pyfunc.save_model`, such as `pip_requirements`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mlflow
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.mlflow import save_model
+    >>> X = pd.DataFrame({"amount": np.random.default_rng(0).normal(50, 10, 200)})
+    >>> detector = AnomalyDetector(random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(detector, f"{folder}/model")
+    ...     model = mlflow.pyfunc.load_model(f"{folder}/model")
+    ...     found = model.predict(pd.DataFrame({"amount": [50.0, 400.0]}))
+    >>> found["is_anomaly"].tolist()
+    [False, True]
     """
     mlflow = _mlflow()
     with tempfile.TemporaryDirectory() as folder:
@@ -35,7 +52,23 @@ def save_model(detector: AnomalyDetector, path: PathLike, **more: Any) -> None: 
 
 
 def log_model(detector: AnomalyDetector, name: str = "detector", **more: Any) -> Any:  # noqa: ANN401
-    """Log a detector to the current run; return what `mlflow.pyfunc.log_model` returns."""
+    """Log a detector to the current run; return what `mlflow.pyfunc.log_model` returns.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.mlflow import log_model
+    >>> X = pd.DataFrame({"amount": np.random.default_rng(0).normal(50, 10, 200)})
+    >>> detector = AnomalyDetector(random_state=0).fit(X)
+    >>> with mlflow.start_run():
+    ...     logged = log_model(detector)
+    >>> model = mlflow.pyfunc.load_model(logged.model_uri)
+    >>> model.predict(pd.DataFrame({"amount": [50.0, 400.0]}))["is_anomaly"].tolist()
+    [False, True]
+    """
     mlflow = _mlflow()
     with tempfile.TemporaryDirectory() as folder:
         return mlflow.pyfunc.log_model(name=name, **_arguments(detector, Path(folder), more))

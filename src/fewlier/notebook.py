@@ -21,6 +21,17 @@ def label(session: Session, *, model_path: PathLike | None = None) -> "AnyWidget
         What asks and learns. Its file of answers, if it has one, is written after every answer.
     model_path : path, optional
         Where the button "Save model" writes a detector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier import Session
+    >>> from fewlier.notebook import label
+    >>> session = Session(np.random.default_rng(0).normal(size=(200, 2)))
+    >>> widget = label(session)  # as the last line of a cell it is shown
+    >>> type(widget).__name__
+    'LabelWidget'
+    >>> session.close()
     """
     try:
         import anywidget

@@ -44,6 +44,23 @@ def score(
         Whether to say of each anomaly why it is one.
     workers : int or None
         Actors, each with one core and one thread; None lets Ray take as many as there is room for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import ray
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.engines.ray import score
+    >>> amount = np.append(np.random.default_rng(0).normal(50, 10, 199), 400)
+    >>> payments = pd.DataFrame({"amount": amount})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     AnomalyDetector(random_state=0).fit(payments).save(f"{folder}/fraud.fewlier")
+    ...     scored = score(ray.data.from_pandas(payments), f"{folder}/fraud.fewlier")
+    ...     found = scored.to_pandas()  # Ray computes when it is asked for rows
+    >>> found["is_anomaly"].tail(2).tolist()
+    [False, True]
     """
     arguments = {"model": str(Path(model).absolute()), "with_reason": with_reason}
     scored = dataset.map_batches(

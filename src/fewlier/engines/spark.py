@@ -30,6 +30,24 @@ def score(df: "DataFrame", model: PathLike, *, with_reason: bool = True) -> "Dat
         A model file that every executor can read.
     with_reason : bool
         Whether to say of each anomaly why it is one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.engines.spark import score
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> amount = np.append(np.random.default_rng(0).normal(50, 10, 199), 400)
+    >>> payments = pd.DataFrame({"amount": amount})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     AnomalyDetector(random_state=0).fit(payments).save(f"{folder}/fraud.fewlier")
+    ...     scored = score(spark.createDataFrame(payments), f"{folder}/fraud.fewlier")
+    ...     found = scored.toPandas()  # Spark computes when it is asked for rows
+    >>> found["is_anomaly"].tail(2).tolist()
+    [False, True]
     """
     types = _spark_types()
     check_free(df.columns)
@@ -46,10 +64,25 @@ def score(df: "DataFrame", model: PathLike, *, with_reason: bool = True) -> "Dat
 def to_udf(model: PathLike, *, with_reason: bool = True) -> Any:  # noqa: ANN401 - Spark's wrapper
     """Return a function for SQL: of a struct of a row's columns, a struct of what scoring adds.
 
-    ::
-
-        spark.udf.register("anomaly", to_udf("fraud.fewlier"))
-        spark.sql("SELECT *, anomaly(struct(amount, visits, city)).p_value FROM payments")
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.engines.spark import to_udf
+    >>> from pyspark.sql import SparkSession
+    >>> spark = SparkSession.builder.getOrCreate()
+    >>> amount = np.append(np.random.default_rng(0).normal(50, 10, 199), 400)
+    >>> payments = pd.DataFrame({"amount": amount})
+    >>> spark.createDataFrame(payments).createOrReplaceTempView("payments")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     AnomalyDetector(random_state=0).fit(payments).save(f"{folder}/fraud.fewlier")
+    ...     _ = spark.udf.register("anomaly", to_udf(f"{folder}/fraud.fewlier"))
+    ...     query = "SELECT amount, anomaly(struct(amount)).is_anomaly AS is_odd FROM payments"
+    ...     found = spark.sql(query).toPandas()
+    >>> found["is_odd"].tail(2).tolist()
+    [False, True]
     """
     _spark_types()
     from pyspark.sql.functions import arrow_udf
