@@ -66,12 +66,22 @@ class BatchScorer:
 
     Examples
     --------
-    ::
-
-        score = BatchScorer("fraud.fewlier")
-        batches = pyarrow.dataset.dataset("payments/").to_batches()
-        for scored in map(score, batches):
-            ...
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.batches import BatchScorer
+    >>> amount = np.append(np.random.default_rng(0).normal(50, 10, 199), 400)
+    >>> payments = pa.table({"amount": amount})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     AnomalyDetector(random_state=0).fit(payments).save(f"{folder}/fraud.fewlier")
+    ...     score = BatchScorer(f"{folder}/fraud.fewlier")
+    ...     for scored in map(score, payments.to_batches(max_chunksize=100)):
+    ...         print(scored.num_rows, "rows, of the last:", scored["is_anomaly"][-1])
+    100 rows, of the last: False
+    100 rows, of the last: True
+    >>> scored.schema.names
+    ['amount', 'anomaly_score', 'is_anomaly', 'p_value', 'reason']
     """
 
     def __init__(self, path: PathLike, *, with_reason: bool = True) -> None:

@@ -110,12 +110,17 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
+    >>> from fewlier import AnomalyDetector
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(size=(300, 2)), rng.normal(4, 1, size=(5, 2))])
     >>> y = np.repeat([0, 1], [300, 5])
-    >>> detector = AnomalyDetector(false_alarm_rate=0.05, max_epochs=20, random_state=0)
-    >>> detector.fit(X, y).predict([[0.0, 0.0], [4.0, 4.0]])
+    >>> detector = AnomalyDetector(false_alarm_rate=0.05, random_state=0).fit(X, y)
+    >>> detector.predict([[0.0, 0.0], [4.0, 4.0]])
     array([0, 1])
+    >>> detector.explain([[0.0, 5.0]]).top(0)[0].column
+    'x1'
+    >>> detector.set_threshold(contamination=0.02).summary_.rule
+    'contamination 2 %'
     """
 
     def __init__(  # noqa: PLR0913 - scikit-learn's parameters are constructor arguments

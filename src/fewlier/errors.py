@@ -33,11 +33,31 @@ _MAX_VALUE = 100
 
 
 class FewlierError(Exception):
-    """Anything that fewlier raises on purpose."""
+    """Anything that fewlier raises on purpose.
+
+    Examples
+    --------
+    >>> from fewlier import AnomalyDetector, FewlierError
+    >>> try:
+    ...     detector = AnomalyDetector.load("forgotten.fewlier")
+    ... except FewlierError as error:
+    ...     print(error)
+    Model file 'forgotten.fewlier' cannot be read: No such file or directory. Check the path.
+    """
 
 
 class UserError(FewlierError, ValueError):
-    """Data, arguments or files that the user can fix, as the message says."""
+    """Data, arguments or files that the user can fix, as the message says.
+
+    Examples
+    --------
+    >>> from fewlier import AnomalyDetector, UserError
+    >>> try:
+    ...     AnomalyDetector(false_alarm_rate=2).fit([[1.0], [2.0], [3.0]])
+    ... except UserError as error:  # a ValueError, too
+    ...     print(error)
+    'false_alarm_rate' must be a share between 0 and 1; got 2.
+    """
 
 
 class ParameterError(UserError):
@@ -165,11 +185,38 @@ class FileError(UserError):
 
 
 class FormatError(UserError):
-    """A model file, or a part of one, that is damaged, unsafe or of an unknown format."""
+    """A model file, or a part of one, that is damaged, unsafe or of an unknown format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fewlier import AnomalyDetector, FormatError
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "fraud.fewlier"
+    ...     _ = path.write_text("half a model")
+    ...     try:
+    ...         detector = AnomalyDetector.load(path)
+    ...     except FormatError as error:
+    ...         print("Another copy is needed:", path.name in str(error))
+    Another copy is needed: True
+    """
 
 
 class FewlierWarning(UserWarning):
-    """A result that stands, with a limit that the user should know about."""
+    """A result that stands, with a limit that the user should know about.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from fewlier import AnomalyDetector, FewlierWarning
+    >>> rows = [[0.1 * number] for number in range(40)]
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", FewlierWarning)
+    ...     detector = AnomalyDetector(random_state=0).fit(rows)
+    >>> print(str(caught[0].message).partition(",")[0])
+    A false-alarm rate of 0.01 needs at least 99 held-out normal rows; there are 40 distinct ones
+    """
 
 
 class LabelWarning(FewlierWarning):

@@ -55,6 +55,17 @@ class Summary:
         Labelled anomalies of each kind, where the labels name kinds.
     history : tuple of MemberHistory
         How every member fared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier import AnomalyDetector
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> summary = AnomalyDetector(random_state=0).fit(X).summary_
+    >>> summary.n_unlabelled, summary.kinds, summary.rule
+    (200, {'x0': 'real', 'x1': 'real'}, 'false-alarm rate 1 %')
+    >>> print(str(summary).splitlines()[0])
+    rows        0 normal, 0 anomalous, 200 unlabelled
     """
 
     n_normal: int

@@ -162,6 +162,20 @@ class Drift:
         Rows of the batch.
     changes : tuple of Change
         One for the scores, and two for each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier import AnomalyDetector
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> detector = AnomalyDetector(random_state=0).fit(X)
+    >>> print(detector.drift(X))
+    300 rows look like the training normals.
+    >>> drift = detector.drift(X + [0.0, 3.0])
+    >>> drift.columns
+    ('x1',)
+    >>> [change.what for change in drift.found]
+    ['values', 'scores']
     """
 
     n_rows: int

@@ -62,6 +62,19 @@ def evaluate(
     """Compare the scores of n rows with their labels.
 
     `in_training` counts the anomalies of each kind that were labelled in training.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier.decision.evaluation import evaluate
+    >>> from fewlier.table.label_column import LabelColumn
+    >>> column = LabelColumn("status", normal=("fine",))
+    >>> labels = column.read(["fine", "fine", "fraud", "fraud", "slip", None])
+    >>> found = evaluate(np.array([0.1, 0.4, 2.5, 3.0, 1.9, 0.2]), labels, threshold=2.0)
+    >>> found.auc, round(found.recall, 2), found.false_alarm_rate, found.n_unlabelled
+    (1.0, 0.67, 0.0, 1)
+    >>> {kind.kind: kind.recall for kind in found.by_kind}
+    {'fraud': 1.0, 'slip': 0.0}
     """
     codes = labels.compared
     normal, anomaly = scores[codes == NORMAL], scores[codes == ANOMALY]

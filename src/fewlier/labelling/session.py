@@ -74,12 +74,12 @@ class Session:
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(size=(300, 2)), rng.normal(6, 1, size=(5, 2))])
-    >>> with Session(X) as session:
+    >>> with Session(X, fit_every=None) as session:
     ...     for _ in range(6):
-    ...         question = session.next()
-    ...         _ = session.answer(question.row, int(question.row >= 300))
-    ...     session.progress.found
-    5
+    ...         row = session.next().row
+    ...         _ = session.answer(row, 1, kind="far") if row >= 300 else session.answer(row, 0)
+    ...     session.progress.kinds, int(np.nansum(session.y))
+    ({'far': 5}, 5)
     """
 
     def __init__(  # noqa: PLR0913 - as scikit-learn's constructors

@@ -56,6 +56,22 @@ class Explanation:
         What was expected of every cell given the others.
     origin : Origin
         The DataFrame library that the rows came in, and their labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from fewlier import AnomalyDetector
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"size": rng.normal(9, 1, 200), "weight": rng.normal(5, 1, 200)})
+    >>> detector = AnomalyDetector(random_state=0).fit(X)
+    >>> new = pd.DataFrame({"size": [9.0, 9.5], "weight": [5.0, 30.0]}, index=["plum", "melon"])
+    >>> why = detector.explain(new)
+    >>> [reason.column for reason in why.top("melon")]
+    ['weight', 'size']
+    >>> total = why.baseline + why.contributions.sum(axis=1) + why.remainder
+    >>> bool(np.allclose(total, why.score))
+    True
     """
 
     table: Table
@@ -132,6 +148,16 @@ class Explanation:
 
         An integer is the position of the row, as in the arrays that a detector returns, whatever
         the index of X; anything else is a label of that index.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> why = AnomalyDetector(random_state=0).fit(X).explain([[0.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
+        >>> (reason,) = why.top(1, n=1)
+        >>> reason.column, reason.value, reason.expected_high < 5
+        ('x1', 9.0, True)
         """
         return self.tops([row], n)[0]
 
@@ -189,6 +215,15 @@ class Explanation:
 
         A row whose score has a remainder has one more line, named `remainder_name`. Expectations
         are as in `Reason`, categories and probabilities in lists; null where there are none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> lines = AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0]]).to_arrow()
+        >>> lines.select(["row", "column", "value"]).to_pylist()
+        [{'row': 0, 'column': 'x0', 'value': '0'}, {'row': 0, 'column': 'x1', 'value': '9'}]
         """
         import pyarrow as pa
 
@@ -207,6 +242,19 @@ class Explanation:
         """Return `to_arrow` as a DataFrame of the library that X came in; of arrays as it is.
 
         A pandas index is kept: all lines about a row have its label.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from fewlier import AnomalyDetector
+        >>> rng = np.random.default_rng(0)
+        >>> X = pd.DataFrame({"size": rng.normal(9, 1, 200), "weight": rng.normal(5, 1, 200)})
+        >>> detector = AnomalyDetector(random_state=0).fit(X)
+        >>> new = pd.DataFrame({"size": [9.0, 9.5], "weight": [5.0, 30.0]}, index=["plum", "melon"])
+        >>> lines = detector.explain(new).to_frame()
+        >>> lines.loc["melon", ["column", "value"]].to_dict("records")
+        [{'column': 'size', 'value': '9.5'}, {'column': 'weight', 'value': '30'}]
         """
         lines = self.to_arrow()
         return self.origin.take(lines["row"].to_numpy()).frame(lines)

@@ -27,6 +27,15 @@ class Reason(NamedTuple):
     None. `expected_missing` is the probability of a missing cell. A column read from dates has an
     `aspect`: then `value` is the date as written, and the expected numbers are hours for a "time of
     day" and seconds since 1970 for a "date".
+
+    Examples
+    --------
+    >>> from fewlier.reasons.reason import Reason
+    >>> reason = Reason("latency", 912.0, contribution=14.2, expected_low=12, expected_high=40)
+    >>> print(reason)
+    latency = 912, expected 12–40: +14.2
+    >>> reason.column, reason.state, reason.expectation
+    ('latency', '= 912', '12–40')
     """
 
     column: str

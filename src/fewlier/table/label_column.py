@@ -41,6 +41,21 @@ class LabelColumn:
     With `anomaly` alone other values are normal; with `normal` alone they are anomalies, each a
     kind of its own; with both they leave their rows unlabelled. Values are compared without
     spaces around them and ignoring case. The value of an anomaly is its kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.table.label_column import LabelColumn
+    >>> column = LabelColumn("status", normal=("paid",))
+    >>> np.asarray(column.read(["paid", "chargeback", None]))
+    array([ 0.,  1., nan])
+    >>> amount = np.random.default_rng(0).normal(50, 10, 200)
+    >>> orders = pd.DataFrame({"amount": amount, "status": "paid"})
+    >>> orders.loc[190:] = [400.0, "chargeback"]
+    >>> AnomalyDetector(random_state=0).fit(orders, column).summary_.labelled_kinds
+    {'chargeback': 10}
     """
 
     name: str
