@@ -23,6 +23,21 @@ class LambdaDisplay(Display):
     ----------
     summary : Summary
         Summary of the fit, which has the curves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.plot import LambdaDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(6, 1, size=(10, 2))])
+    >>> y = np.repeat([0, 1], [200, 10])
+    >>> detector = AnomalyDetector(random_state=0).fit(X, y)
+    >>> display = LambdaDisplay.from_detector(detector)
+    >>> sorted(display.summary.lambda_weights)
+    [0.1, 1000.0]
+    >>> display.ax_.get_xlabel()
+    'epoch'
     """
 
     summary: Summary

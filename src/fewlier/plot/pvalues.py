@@ -52,6 +52,18 @@ class PValueDisplay(Display):
         Number of held-out normals behind the p-values.
     what : str
         Which rows these are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.plot import PValueDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> detector = AnomalyDetector(random_state=0).fit(rng.normal(size=(300, 2)))
+    >>> PValueDisplay.from_detector(detector, rng.normal(size=(300, 2))).verdict
+    'kept'
+    >>> PValueDisplay.from_detector(detector, rng.normal(1, 1, size=(300, 2))).verdict
+    'broken'
     """
 
     p_values: Floats

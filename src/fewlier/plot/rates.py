@@ -89,6 +89,23 @@ class CurveDisplay(Display):
         Share of anomalies: the precision of a random order.
     point : (float, float) or None
         The point of the curve at the threshold; above all rows, precision is undefined.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.plot import CurveDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(6, 1, size=(10, 2))])
+    >>> y = np.repeat([0, 1], [200, 10])
+    >>> detector = AnomalyDetector(random_state=0).fit(X, y)
+    >>> display = CurveDisplay.from_detector(detector, X, y)
+    >>> round(display.area, 2), display.ax_.get_ylabel()
+    (1.0, 'share of anomalies above (recall)')
+    >>> display = CurveDisplay.from_detector(detector, X, y, kind="precision_recall")
+    >>> low, high = display.area_interval  # 95 %
+    >>> low < display.area <= high
+    True
     """
 
     scores: Floats

@@ -34,6 +34,21 @@ class ReasonDisplay(Display):
         Which rows the figure is about.
     expectations : sequence of str
         The value expected in each column, in words; empty where unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.plot import ReasonDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(6, 1, size=(10, 2))])
+    >>> y = np.repeat([0, 1], [200, 10])
+    >>> detector = AnomalyDetector(random_state=0).fit(X, y)
+    >>> display = ReasonDisplay.from_detector(detector, X)  # the mean of rows above the threshold
+    >>> sorted(display.names)
+    ['x0', 'x1']
+    >>> ReasonDisplay.from_detector(detector, [[0.0, 9.0]], row=0).names
+    ['x1 = 9', 'x0 = 0']
     """
 
     names: Sequence[str]

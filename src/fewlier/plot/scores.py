@@ -45,6 +45,21 @@ class ScoreDisplay(Display):
         Rows in each bin: "normal", "anomalous" and "unlabelled", or "all".
     threshold_line_, threshold_text_
         The line at the threshold and its name in the legend, once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fewlier import AnomalyDetector
+    >>> from fewlier.plot import ScoreDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(6, 1, size=(10, 2))])
+    >>> y = np.repeat([0, 1], [200, 10])
+    >>> detector = AnomalyDetector(random_state=0).fit(X, y)
+    >>> display = ScoreDisplay.from_detector(detector, X, y)
+    >>> {group: int(counts.sum()) for group, counts in display.counts_.items()}
+    {'normal': 200, 'anomalous': 10}
+    >>> display.ax_.get_ylabel(), display.unit
+    ('rows', 'standard units')
     """
 
     scores: Floats
