@@ -1,10 +1,19 @@
+import doctest
 import gc
+import pydoc
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import fewlier
+from fewlier import plot
+
+API = Path(__file__).parents[1] / "docs" / "API.md"
+LISTED = re.findall(r"^::: (fewlier\.\S+)$", API.read_text("utf-8"), flags=re.MULTILINE)
+EXPORTED = [f"{home.__name__}.{name}" for home in (fewlier, plot) for name in home.__all__]
 
 
 def test_all_is_sorted_and_without_repeats():
@@ -40,3 +49,9 @@ def test_a_first_use_leaves_the_garbage_collector_as_it_was(collects, monkeypatc
         assert gc.isenabled() == collects
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", sorted({*LISTED, *EXPORTED}))
+def test_every_public_name_shows_an_example(name):
+    found = doctest.DocTestFinder().find(pydoc.locate(name))  # of a class, also its methods
+    assert any(each.examples for each in found), f"{name} must have Examples in its docstring"
