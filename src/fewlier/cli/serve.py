@@ -63,6 +63,9 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
     max_waiting: Annotated[
         int, option("Requests that may wait in a worker.", "N", min=1, panel=_LIMITS)
     ] = _USUAL.waiting,
+    max_reasons: Annotated[
+        int, option("Reasons of an answer, over all rows.", "N", min=1, panel=_LIMITS)
+    ] = _USUAL.reasons,
 ) -> None:
     """Serve scores over HTTP until Ctrl-C or a termination signal."""
     token = read_token(token_file)
@@ -74,7 +77,9 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
         raise missing_package(needs, error, "serve") from error
     address = Address(host, port, tuple(allow_host or ()), token)
     check_open(address.is_loopback, token, no_token, bool(allow_host))
-    limits = Limits(max_body, max_rows, max_columns, max_cell, max_seconds, max_waiting)
+    limits = Limits(
+        max_body, max_rows, max_columns, max_cell, max_seconds, max_waiting, max_reasons
+    )
     run(model, address, limits, workers, say)
 
 

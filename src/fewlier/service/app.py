@@ -1,6 +1,7 @@
 """The application: what is asked where."""
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -25,12 +26,14 @@ from fewlier.service.cells import read_json, read_rows
 from fewlier.service.counts import exposition
 from fewlier.service.guard import Guard
 from fewlier.service.journal import Journal
-from fewlier.service.limits import Refusal
+from fewlier.service.limits import MAX_REASONS, Refusal
 from fewlier.service.openapi import describe
 from fewlier.service.queue import Order, Queue
 from fewlier.service.responses import RETRY, failure, json_response
 from fewlier.service.shelf import Served, Shelf
 from fewlier.service.told import Settings
+
+log = logging.getLogger(__name__)
 
 JSON = "application/json"
 REFRESH_SECONDS = 1.0
@@ -59,7 +62,10 @@ class Service:
         parent = os.getppid()
         while os.getppid() == parent:
             await asyncio.sleep(REFRESH_SECONDS)
-            await asyncio.to_thread(self._shelf.refresh)
+            try:
+                await asyncio.to_thread(self._shelf.refresh)
+            except Exception:  # the next round may go better
+                log.exception("model files not looked at")
         os.kill(os.getpid(), signal.SIGTERM)  # nobody is left to say when to end
 
     # What is asked of the service
@@ -102,12 +108,13 @@ class Service:
         with self._place():
             body = await self._body(request)
             if kind == MEDIA_TYPE:
-                order = Order(
-                    served, partial(read_arrow, body, self._limits), Answer.to_arrow, n_reasons
-                )
+                schema = served.model.encoder.schema
+                read = partial(read_arrow, body, self._limits, schema)
+                order = Order(served, self._limits, read, Answer.to_arrow, n_reasons)
             else:
                 order = Order(
                     served,
+                    self._limits,
                     lambda: read_rows(read_json(body), self._limits),
                     Answer.to_json,
                     n_reasons,
@@ -122,6 +129,7 @@ class Service:
             document = await asyncio.to_thread(read_json, await self._body(request))
             order = Order(
                 served,
+                self._limits,
                 partial(inference.read_inputs, document, self._limits),
                 inference.writer(document),
                 inference.read_n_reasons(document),
@@ -201,7 +209,22 @@ def make_app(settings: Settings) -> ASGIApp:
     """Return the application of one worker."""
     torch.set_num_threads(settings.threads)
     service = Service(settings)
-    routes = [
+    app = Starlette(
+        routes=routes_of(service),
+        lifespan=service.lifespan,
+        exception_handlers={
+            UserError: _refused,
+            HTTPException: _not_found,
+            ClientDisconnect: _gone,
+            Exception: _failed,
+        },
+    )
+    return Journal(Guard(app, settings.hosts, settings.token))
+
+
+def routes_of(service: Service) -> list[Route]:
+    """Return what is answered where."""
+    return [
         Route("/score", service.score, methods=["POST"]),
         Route("/models/{name}/score", service.score, methods=["POST"]),
         Route("/model", service.model),
@@ -221,17 +244,6 @@ def make_app(settings: Settings) -> ASGIApp:
         Route("/v2/models/{name}/versions/{version}/ready", service.model_ready),
         Route("/v2/models/{name}/versions/{version}/infer", service.infer, methods=["POST"]),
     ]
-    app = Starlette(
-        routes=routes,
-        lifespan=service.lifespan,
-        exception_handlers={
-            UserError: _refused,
-            HTTPException: _not_found,
-            ClientDisconnect: _gone,
-            Exception: _failed,
-        },
-    )
-    return Journal(Guard(app, settings.hosts, settings.token))
 
 
 def _media_type(request: Request, *known: str) -> str:
@@ -242,7 +254,7 @@ def _media_type(request: Request, *known: str) -> str:
 
 
 def _read_n_reasons(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 6):
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_REASONS))):
         raise UserError("'reasons' must be how many columns to name for each row, such as 3.")
     return int(text)
 

@@ -7,7 +7,7 @@ from fewlier.errors import UserError
 from fewlier.score.model import FittedModel
 from fewlier.service.answers import Answer, to_json
 from fewlier.service.cells import Json, read_columns
-from fewlier.service.limits import Limits
+from fewlier.service.limits import MAX_REASONS, Limits
 from fewlier.table import Kind, Table
 from fewlier.table.columns import Column
 
@@ -20,6 +20,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "BYTES": (str,),
 }
 _OUTPUTS = {"anomaly_score": "FP64", "is_anomaly": "BOOL", "p_value": "FP64"}
+OUTPUTS = [*_OUTPUTS, "reasons"]
+"""What a request may ask for."""
 
 
 def model_metadata(name: str, version: str, model: FittedModel) -> dict[str, Any]:
@@ -49,8 +51,11 @@ def read_n_reasons(document: Json) -> int:
     """Return how many reasons the parameters of a request ask for."""
     parameters = document.get("parameters") or {}
     n_reasons = parameters.get("reasons", 0) if isinstance(parameters, dict) else None
-    if type(n_reasons) is not int or n_reasons < 0:
-        raise UserError("'parameters' must be an object, and 'reasons' in it a number from 0 on.")
+    if type(n_reasons) is not int or not 0 <= n_reasons <= MAX_REASONS:
+        raise UserError(
+            "'parameters' must be an object, and 'reasons' in it how many columns to name for each "
+            "row, such as 3."
+        )
     return n_reasons
 
 
@@ -59,9 +64,8 @@ def read_outputs(document: Json) -> tuple[str, ...] | None:
     if "outputs" not in document:
         return None
     found = [str(tensor.get("name")) for tensor in _list(document, "outputs")]
-    known = [*_OUTPUTS, "reasons"]
-    if unknown := [name for name in found if name not in known]:
-        raise UserError(f"Outputs must be some of {', '.join(known)}; got {unknown[0][:100]!r}.")
+    if unknown := [name for name in found if name not in OUTPUTS]:
+        raise UserError(f"Outputs must be some of {', '.join(OUTPUTS)}; got {unknown[0][:100]!r}.")
     return tuple(found)
 
 

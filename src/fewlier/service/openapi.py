@@ -6,14 +6,16 @@ from typing import Any
 from fewlier import __version__
 from fewlier.reasons.reason import Reason
 from fewlier.service.arrow import MEDIA_TYPE
-from fewlier.service.inference import model_metadata
-from fewlier.service.limits import Limits
+from fewlier.service.inference import OUTPUTS, model_metadata
+from fewlier.service.limits import MAX_REASONS, Limits
 from fewlier.service.shelf import Served
 
 Json = dict[str, Any]
 _JSON = "application/json"
 _CELL: Json = {"type": ["number", "string", "boolean", "null"]}
 _TEXT: Json = {"type": "string"}
+_OBJECT: Json = {"type": "object"}
+_N_REASONS: Json = {"type": "integer", "minimum": 0, "maximum": MAX_REASONS, "default": 0}
 _ERRORS = {
     "400": "The request is malformed; the message says where.",
     "401": "The token is absent or wrong.",
@@ -29,24 +31,18 @@ _ERRORS = {
 def describe(served: Sequence[Served], limits: Limits, is_folder: bool) -> Json:
     """Return the description of a service with these models."""
     paths: Json = {
-        "/models": {"get": _get("The models", {"type": "object"})},
+        "/models": {"get": _get("The models", _OBJECT)},
         "/metrics": {"get": _get("Counts in Prometheus' text format", _TEXT, "text/plain")},
-        "/v2": {"get": _get("This server", {"type": "object"})},
+        "/openapi.json": {"get": _get("This description", _OBJECT)},
+        "/v2": {"get": _get("This server", _OBJECT)},
     }
     for path in ("/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready"):
-        paths[path] = {"get": _get("How the service is", {"type": "object"}) | {"security": []}}
-    if not is_folder:
-        paths["/score"] = {"post": _score(served[0], limits)}
-        paths["/model"] = {"get": _get("What the model file holds", {"type": "object"})}
+        paths[path] = {"get": _get("How the service is", _OBJECT) | {"security": []}}
     for one in served:
-        name = one.name
-        paths |= {
-            f"/models/{name}/score": {"post": _score(one, limits)},
-            f"/models/{name}": {"get": _get("What the model file holds", {"type": "object"})},
-            f"/v2/models/{name}": {"get": _get("What it takes and gives", {"type": "object"})},
-            f"/v2/models/{name}/ready": {"get": _get("That it is there", {"type": "object"})},
-            f"/v2/models/{name}/infer": {"post": _infer(one)},
-        }
+        paths |= _of_model(one, limits)
+        if not is_folder:
+            paths["/score"] = {"post": _score(one, limits)}
+            paths["/model"] = {"get": _get("What the model file holds", _OBJECT)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "fewlier", "version": __version__},
@@ -54,6 +50,31 @@ def describe(served: Sequence[Served], limits: Limits, is_folder: bool) -> Json:
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}, {}],
     }
+
+
+def _of_model(served: Served, limits: Limits) -> Json:
+    """Describe what is asked of a model by its name."""
+    name = served.name
+    paths: Json = {
+        f"/models/{name}/score": {"post": _score(served, limits)},
+        f"/models/{name}": {"get": _get("What the model file holds", _OBJECT)},
+    }
+    version = {
+        "name": "version",
+        "in": "path",
+        "required": True,
+        "description": "Hash of the model file.",
+        "schema": {"enum": [served.sha256]},
+    }
+    whole = f"/v2/models/{name}"
+    for path, parameters in ((whole, []), (f"{whole}/versions/{{version}}", [version])):
+        more = {"parameters": parameters}
+        paths |= {
+            path: {"get": _get("What it takes and gives", _OBJECT) | more},
+            f"{path}/ready": {"get": _get("That it is there", _OBJECT) | more},
+            f"{path}/infer": {"post": _infer(served) | more},
+        }
+    return paths
 
 
 def _get(summary: str, schema: Json, media_type: str = _JSON) -> Json:
@@ -84,7 +105,7 @@ def _score(served: Served, limits: Limits) -> Json:
         "name": "reasons",
         "in": "query",
         "description": "Columns to name for each row.",
-        "schema": {"type": "integer", "minimum": 0, "maximum": 99_999, "default": 0},
+        "schema": _N_REASONS,
     }
     content = {
         _JSON: {"schema": {"oneOf": [_only("rows", rows), _only("columns", columns)]}},
@@ -125,10 +146,20 @@ def _infer(served: Served) -> Json:
             "data": {"type": "array", "items": _CELL},
         },
     }
+    output = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"enum": OUTPUTS}},
+    }
     request = {
         "type": "object",
         "required": ["inputs"],
-        "properties": {"id": _TEXT, "inputs": {"type": "array", "items": tensor}},
+        "properties": {
+            "id": _TEXT,
+            "inputs": {"type": "array", "items": tensor},
+            "parameters": {"type": "object", "properties": {"reasons": _N_REASONS}},
+            "outputs": {"type": "array", "items": output},
+        },
     }
     return {
         "summary": f"Score rows by {served.name}, by the Open Inference Protocol",

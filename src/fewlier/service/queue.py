@@ -7,7 +7,6 @@ alone and among others.
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
 from typing import NamedTuple, final
 
 import numpy as np
@@ -16,9 +15,13 @@ from fewlier.reasons.explanation import Explanation
 from fewlier.reasons.reason import Reason
 from fewlier.service.answers import Answer
 from fewlier.service.counts import FLAGGED, ROWS
+from fewlier.service.limits import Limits
 from fewlier.service.shelf import Served
 from fewlier.table import Encoded, Table
 from fewlier.table.frame import unread_note
+
+TOGETHER = 5_000
+"""Rows after which further requests wait for the next turn."""
 
 
 class Order(NamedTuple):
@@ -28,6 +31,8 @@ class Order(NamedTuple):
     ----------
     served : Served
         The model that is to answer.
+    limits : Limits
+        What it may ask for.
     read : callable
         Returns the rows of the request; may refuse them.
     write : callable
@@ -37,6 +42,7 @@ class Order(NamedTuple):
     """
 
     served: Served
+    limits: Limits
     read: Callable[[], Table]
     write: Callable[[Answer], bytes]
     n_reasons: int = 0
@@ -64,7 +70,7 @@ Result = Reply | Exception
 class Queue:
     """Orders that wait for the one thread that computes.
 
-    What arrives while it is busy is done next, all at once.
+    What arrives while it is busy is done next, as much at once as has `TOGETHER` rows.
     """
 
     def __init__(self) -> None:
@@ -91,46 +97,68 @@ class Queue:
             taken = [(order, future) for order, future in taken if not future.done()]
             orders = [order for order, _ in taken]
             try:
+                results: Sequence[Result]
                 results = await loop.run_in_executor(self._thread, fulfil, orders)
             except Exception as error:  # noqa: BLE001 - whoever waits must hear of a bug
-                for _, future in taken:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
-            for (_, future), result in zip(taken, results, strict=True):
+                results = [error] * len(taken)
+            self._waiting = taken[len(results) :] + self._waiting
+            for (_, future), result in zip(taken, results):  # noqa: B905 - some wait on
                 if not future.done():
                     future.set_result(result)
 
 
 def fulfil(orders: Sequence[Order]) -> list[Result]:
-    """Return a result for each order, in their order; those of one model are scored together."""
+    """Return a result for each of the first orders; those of one model are scored together."""
     results: dict[int, Result] = {}
     read: dict[str, list[tuple[int, Read]]] = {}
+    n_rows = 0
     for number, order in enumerate(orders):
+        if n_rows >= TOGETHER:
+            break
         try:
-            table = order.served.model.encoder.schema.match(order.read())
-            encoded = order.served.model.encoder.encode(table)
+            one = _read(order)
         except Exception as error:  # noqa: BLE001 - a bug in one must not fail the others
             results[number] = error
             continue
-        group = read.setdefault(order.served.sha256, [])
-        group.append((number, Read(order, table, encoded)))
+        n_rows += len(one.encoded)
+        read.setdefault(order.served.sha256, []).append((number, one))
     for group in read.values():
-        answers = _score([one for _, one in group])
-        for (number, one), answer in zip(group, answers, strict=True):
-            results[number] = Reply(one.order.write(answer), len(answer.scores))
-    return [results[number] for number in range(len(orders))]
+        numbers, members = zip(*group, strict=True)
+        results |= zip(numbers, _replies(members), strict=True)
+    return [results[number] for number in range(len(results))]
+
+
+def _read(order: Order) -> Read:
+    """Return the rows of an order; an answer that would be too long is refused."""
+    table, encoder = order.read(), order.served.model.encoder
+    n_reasons = min(order.n_reasons, encoder.n_columns)
+    order.limits.check_reasons(table.n_rows, n_reasons)
+    table = encoder.schema.match(table)
+    return Read(order._replace(n_reasons=n_reasons), table, encoder.encode(table))
+
+
+def _replies(group: Sequence[Read]) -> list[Result]:
+    """Return the replies to what one model is asked; if that fails, each is asked alone."""
+    try:
+        answers = _score(group)
+    except Exception as error:  # noqa: BLE001 - a bug in one must not fail the others
+        return [error] if len(group) == 1 else [_replies([one])[0] for one in group]
+    return [_written(one.order, answer) for one, answer in zip(group, answers, strict=True)]
+
+
+def _written(order: Order, answer: Answer) -> Result:
+    try:
+        return Reply(order.write(answer), len(answer.scores))
+    except Exception as error:  # noqa: BLE001 - a bug in one must not fail the others
+        return error
 
 
 def _score(group: Sequence[Read]) -> list[Answer]:
     """Score what one model is asked."""
     served = group[0].order.served
     model, calibration = served.model, served.model.calibration
-    encoded = reduce(Encoded.followed_by, (one.encoded for one in group))
+    encoded = _joined([one.encoded for one in group])
     scores = model.score(encoded)
-    served.counts.add(encoded, scores)
-    ROWS.labels(served.name).inc(len(scores))
-    FLAGGED.labels(served.name).inc(int((scores > calibration.threshold).sum()))
     ends = np.cumsum([len(one.encoded) for one in group])
     found = []
     for one, own in zip(group, np.split(scores, ends[:-1]), strict=True):
@@ -145,7 +173,16 @@ def _score(group: Sequence[Read]) -> list[Answer]:
                 (unread_note(one.table.unread),) if one.table.unread else (),
             )
         )
+    served.counts.add(encoded, scores)
+    ROWS.labels(served.name).inc(len(scores))
+    FLAGGED.labels(served.name).inc(int((scores > calibration.threshold).sum()))
     return found
+
+
+def _joined(tables: Sequence[Encoded]) -> Encoded:
+    """Return the rows of tables, one after the other."""
+    arrays = zip(*(vars(table).values() for table in tables), strict=True)
+    return Encoded(*map(np.concatenate, arrays))
 
 
 def _reasons(why: Explanation, n: int) -> list[list[Reason]] | None:
