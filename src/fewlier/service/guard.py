@@ -7,7 +7,7 @@ from typing import final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fewlier.service.responses import failure
+from fewlier.service.responses import RETRY, failure
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Names of the machine itself."""
@@ -37,10 +37,16 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        if self._hosts is not None and host_name(headers.get("host", "")) not in self._hosts:
-            answer: ASGIApp = failure(421, "This service does not answer for that host.")
-        elif not (is_health(scope["path"]) or self._is_known(headers.get("authorization", ""))):
+        headers, is_free = Headers(scope=scope), is_health(scope["path"])
+        if (most := scope.get("state", {}).get("most_connections")) and not is_free:
+            answer: ASGIApp = failure(
+                503,
+                f"This worker serves {most} connections at a time; ask again soon.",
+                RETRY | {"Connection": "close"},
+            )
+        elif self._hosts is not None and host_name(headers.get("host", "")) not in self._hosts:
+            answer = failure(421, "This service does not answer for that host.")
+        elif not (is_free or self._is_known(headers.get("authorization", ""))):
             answer = failure(
                 401,
                 "A request must bring the token of this service, as 'Authorization: Bearer TOKEN'.",

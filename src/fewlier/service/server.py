@@ -20,10 +20,10 @@ from fewlier.service.told import Settings
 from fewlier.service.worker import Protocol, make_app
 from fewlier.stopping import hand_over, removed_if_stopped
 
-MAX_CONNECTIONS = 1_000
-"""Connections that a worker holds; to further ones it says 503."""
 HANG_SECONDS = 60
 """A worker that says nothing for so long is replaced; one that has ended, at once."""
+COULD_NOT_START = 3
+"""Code with which uvicorn ends a worker that could not start, and then the others."""
 
 
 class Address(NamedTuple):
@@ -96,13 +96,19 @@ def serve(
                 f"serving {names} at http://{where} by {n_workers} worker{plural}; Ctrl-C stops it."
             )
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # where the workers count
-            hand_over()
-            Multiprocess(_config(settings, n_workers), [listening]).run()
+            supervisor = Multiprocess(_config(settings, n_workers), [listening])
+            hand_over()  # to the supervisor, who has its handlers by now
+            supervisor.run()
+    if any(one.process.exitcode == COULD_NOT_START for one in supervisor.processes):
+        raise UserError(
+            "A worker of the service could not start, so it has ended; the log has more."
+        )
     say("stopped serving; every request that had begun was answered.")
 
 
 def _config(settings: Settings, n_workers: int) -> Config:
-    more: dict[str, Any] = {"http": Protocol, "ws": "none", "lifespan": "on", "log_config": LOGGING}
+    protocol = partial(Protocol, seconds=settings.limits.seconds)
+    more: dict[str, Any] = {"http": protocol, "ws": "none", "lifespan": "on", "log_config": LOGGING}
     return Config(
         partial(make_app, settings),
         factory=True,
@@ -110,7 +116,6 @@ def _config(settings: Settings, n_workers: int) -> Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MAX_CONNECTIONS,
         timeout_worker_healthcheck=HANG_SECONDS,
         timeout_graceful_shutdown=int(2 * settings.limits.seconds),
         **more,

@@ -2,6 +2,8 @@
 
 import hashlib
 import logging
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from fewlier.service.counts import SWAPS, RowCounts
 from fewlier.service.limits import Refusal
 
 SUFFIX = ".fewlier"
+COPY = ".kept"
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +79,8 @@ class Shelf:
     path : Path
         A model file, or a folder of them.
     folder : Path
-        Where workers keep their counts.
+        Where workers keep their counts, and a copy of the last good file of each model: a worker
+        that starts while a file is damaged goes on with it.
     """
 
     def __init__(self, path: Path, folder: Path) -> None:
@@ -86,14 +90,24 @@ class Shelf:
         self.is_folder = path.is_dir()
 
     def open(self) -> None:
-        """Read all models; a file that cannot be read is an error."""
-        paths = self._paths()
-        if not paths:
+        """Read all models; a file that cannot be read, and never could, is an error.
+
+        A worker that starts later goes on with the copy of a file that is damaged by then, and
+        without a file that was damaged from the first.
+        """
+        # Whoever has read a model counts rows.
+        paths, was_open = self._paths(), any(self._folder.glob("*.rows"))
+        if not paths and not was_open:
             raise UserError(
                 f"{self._path}: a folder of models must hold files named NAME{SUFFIX}; got none."
             )
         for path in paths:
-            self._take_up(path)
+            try:
+                self._take_up(path)
+            except (UserError, OSError) as error:
+                if not was_open:
+                    raise
+                self._fall_back(path, error)
 
     def refresh(self) -> None:
         """Take up files that are new or replaced; where one is damaged, the old model goes on."""
@@ -104,10 +118,10 @@ class Shelf:
             try:
                 self._take_up(path)
             except (UserError, OSError) as error:
-                SWAPS.labels("refused").inc()
-                log.warning("model file refused", extra={"model": path.stem, "reason": str(error)})
+                _note_refused(path, error)
         for name in self._models.keys() - {path.stem for path in paths}:
             log.warning("model file removed", extra={"model": name})
+            self._copy_of(self._path / f"{name}{SUFFIX}").unlink(missing_ok=True)
             del self._models[name], self._seen[name]
 
     def __iter__(self) -> Iterator[Served]:
@@ -119,7 +133,7 @@ class Shelf:
         if name is None:
             if self.is_folder:
                 raise Refusal(404, "Several models are served: ask /models/NAME for one of them.")
-            return next(iter(self))
+            name = self._path.stem
         try:
             return self._models[name]
         except KeyError:
@@ -130,19 +144,52 @@ class Shelf:
         return sorted(self._path.glob(f"*{SUFFIX}")) if self.is_folder else [self._path]
 
     def _take_up(self, path: Path) -> None:
-        """Read a file, and put its model in the place of the one before."""
-        stamp = Stamp.of(path)
-        self._seen[path.stem] = stamp
-        model: FittedModel = AnomalyDetector.load(path).model_
-        inspection, _ = inspect_file(path)
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        if Stamp.of(path) != stamp:  # hash and model might be of two files
-            self._seen[path.stem] = None
-            return
+        """Read a file, keep a copy, and put its model in the place of the one before."""
+        stamp = self._seen[path.stem] = Stamp.of(path)
+        served = self._read(path, path)
+        copy = self._folder / f"{os.getpid()}.copy"
+        try:
+            shutil.copyfile(path, copy)
+            if Stamp.of(path) != stamp or _hash(copy) != served.sha256:
+                self._seen[path.stem] = None
+                raise UserError(f"{path} has changed while it was read.")
+            copy.replace(self._copy_of(path))
+        finally:
+            copy.unlink(missing_ok=True)
+        self._put(served)
+
+    def _fall_back(self, path: Path, error: Exception) -> None:
+        """Go on with the copy of a file that is damaged."""
+        _note_refused(path, error)
+        copy = self._copy_of(path)
+        if copy.exists():
+            self._put(self._read(copy, path))
+        elif not self.is_folder:
+            raise error
+
+    def _read(self, source: Path, path: Path) -> Served:
+        """Return the model of a file as that of a path."""
+        model: FittedModel = AnomalyDetector.load(source).model_
+        inspection, _ = inspect_file(source)
+        sha256 = _hash(source)
         counts = RowCounts(model, sha256, self._folder)
-        self._models[path.stem] = Served(
-            path.stem, sha256, model, inspection | {"model": path.name}, counts
-        )
+        return Served(path.stem, sha256, model, inspection | {"model": path.name}, counts)
+
+    def _put(self, served: Served) -> None:
+        self._models[served.name] = served
         SWAPS.labels("taken up").inc()
-        log.info("model file taken up", extra={"model": path.stem, "model_sha256": sha256})
+        facts = {"model": served.name, "model_sha256": served.sha256}
+        log.info("model file taken up", extra=facts)
+
+    def _copy_of(self, path: Path) -> Path:
+        return self._folder / f"{path.stem}{COPY}"
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _note_refused(path: Path, error: Exception) -> None:
+    SWAPS.labels("refused").inc()
+    log.warning("model file refused", extra={"model": path.stem, "reason": str(error)})
