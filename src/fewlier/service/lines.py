@@ -3,9 +3,11 @@
 import json
 import logging
 import time
+import traceback
 from typing import Any, final
 
 _PLAIN = logging.makeLogRecord({}).__dict__.keys() | {"message", "taskName", "color_message"}
+_MAX_PLACES = 200
 
 
 @final
@@ -21,9 +23,21 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        if record.exc_info:
-            facts["traceback"] = self.formatException(record.exc_info)
+        if record.exc_info and record.exc_info[1]:
+            facts["traceback"] = _places(record.exc_info[1])
         return json.dumps(facts | more | {"process": record.process}, default=str)
+
+
+def _places(error: BaseException | None) -> list[str]:
+    """Return the type of an error and where it was raised, and its causes; messages quote cells."""
+    found: list[str] = []
+    while error is not None and len(found) < _MAX_PLACES:
+        walked = traceback.walk_tb(error.__traceback__)
+        frames = traceback.StackSummary.extract(walked, lookup_lines=False)
+        found.append(type(error).__name__)
+        found += [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        error = error.__cause__ or error.__context__
+    return found
 
 
 LOGGING = {
