@@ -18,7 +18,7 @@ COVERAGE := $(if $(COVER),--cov --cov-append --cov-report=)
 
 ENGINES := $(patsubst tests/engines/%/requirements.txt,%,$(wildcard tests/engines/*/requirements.txt))
 
-.PHONY: help demo check test test-engines lint audit fuzz release-check bench scale guide screenshot format clean
+.PHONY: help demo check test test-engines lint audit fuzz release-check bench scale guide docs screenshot format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -85,11 +85,15 @@ scale: $(READY) build/engines/ray/.ready build/engines/spark/.ready ## measure f
 
 # Runs the commands of these documents and writes what they print into them.
 guide: $(READY) ## run the commands of the documents and write what they print into them
-	$(BIN)/python tools/guide.py docs/GUIDE.md docs/PYTHON.md docs/PRODUCTION.md README.md
+	$(BIN)/python tools/guide.py docs/GUIDE.md docs/LABELLING.md docs/PYTHON.md docs/PRODUCTION.md README.md
+
+# MkDocs and what runs the examples have the environment of the site's tests.
+docs: build/engines/site/.ready ## run the worked examples and build the site into build/site
+	NO_MKDOCS_2_WARNING=1 build/engines/site/bin/python -m mkdocs build --strict --quiet
 
 # Needs Chromium and its driver.
-screenshot: $(READY) ## picture the labelling page for the guide
-	$(BIN)/python tools/screenshot.py docs/figures/label.png
+screenshot: $(READY) ## picture the labelling page and the report for the documents
+	$(BIN)/python tools/screenshot.py docs/figures
 
 format: $(READY) ## let ruff fix what it can
 	$(BIN)/ruff format .

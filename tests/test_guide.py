@@ -15,8 +15,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "GUIDE.md"
+LABELLING = ROOT / "docs" / "LABELLING.md"
 PAGES = [ROOT / "docs" / name for name in ("PYTHON.md", "PRODUCTION.md")]
-DOCUMENTS = [GUIDE, *PAGES, ROOT / "README.md"]
+DOCUMENTS = [GUIDE, LABELLING, *PAGES, ROOT / "README.md"]
 TOOL = ROOT / "tools" / "guide.py"
 
 
@@ -42,8 +43,9 @@ def test_a_document_shows_what_its_commands_print(path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_guide_leads_through_every_command_from_a_table_to_a_decision():
-    blocks = re.findall(r"```console\n(.*?)```", GUIDE.read_text("utf-8"), flags=re.DOTALL)
+def test_guides_lead_through_every_command_from_a_table_to_a_decision():
+    text = "".join(path.read_text("utf-8") for path in (GUIDE, LABELLING))
+    blocks = re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)
     shown = re.findall(r"^\$ (?:.*\| )?fewlier (\w+)", "".join(blocks), flags=re.MULTILINE)
     # An export takes half a minute, and packages that nothing else needs: tests/engines/onnx.
     assert set(shown) == set(get_command(app).commands) - {"export"}

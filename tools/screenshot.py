@@ -1,13 +1,17 @@
-"""Picture the labelling page for the guide: `python tools/screenshot.py docs/figures/label.png`.
+"""Picture pages for the documents: `python tools/screenshot.py docs/figures`.
 
-A made-up table of orders is answered truly, by keys, in Chromium (Debian: chromium and
-chromium-driver). The same table and answers give the same page.
+label.png is the labelling page: a made-up table of orders is answered truly, by keys. report.png is
+the report on the built-in table of tumours. Both are opened in Chromium (Debian: chromium and
+chromium-driver); the same rows and answers give the same pages.
 """
 
 import argparse
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -20,8 +24,16 @@ from fewlier.labelling.desk import Desk
 from fewlier.labelling.page import serving
 from fewlier_bench.studies.browser import NEEDED, Screen, chromium, has_chromium, resize
 
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
 N_ROWS, N_ANSWERS = 2400, 15
 NAMES = {1: "stolen card", 2: "guessed password"}
+REPORT = (
+    "demo --tables .",
+    "fit train.csv --label malignant --false-alarm-rate 0.05 -o tumours.fewlier",
+    "report test.csv -m tumours.fewlier --label malignant -o report.html",
+)
 
 
 def make_orders() -> tuple[pd.DataFrame, np.ndarray]:
@@ -51,19 +63,28 @@ def make_orders() -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Write the picture."""
+    """Write the pictures."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("picture", type=Path)
-    target = parser.parse_args(words).picture
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args(words).folder
     if not has_chromium():
         parser.error(NEEDED)
+    for picture in (picture_label, picture_report):
+        with chromium() as browser:
+            target = picture(browser, folder)
+        print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+    return 0
+
+
+def picture_label(browser: "Chrome", folder: Path) -> Path:
+    """Picture the labelling page after some answers."""
     orders, kind = make_orders()
+    target = folder / "label.png"
     with (
         Session(orders, columns={"order": "ignore"}, fit_every=None) as session,
         serving(Desk(session, name="orders.csv")) as address,
-        chromium() as browser,
     ):
         fitted = session.detector  # now questions have p-values
         print(f"{len(orders)} orders, threshold {fitted.threshold_:.3f}")
@@ -77,13 +98,25 @@ def main(words: Sequence[str]) -> int:
             named = [one.kind for one in session.history if one.kind is not None]
             press(browser, NAMES.get(kind[session.next().row]), list(dict.fromkeys(named)))
             wait.until(lambda browser, was=shown: browser.execute_script(heading) != was)
-        if not browser.save_screenshot(str(target)):
-            return 1
-    print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
-    return 0
+        browser.save_screenshot(str(target))
+    return target
 
 
-def press(browser: object, kind: str | None, named: list[str]) -> None:
+def picture_report(browser: "Chrome", folder: Path) -> Path:
+    """Picture the top of the report that README makes."""
+    target = folder / "report.png"
+    with tempfile.TemporaryDirectory() as place:
+        for command in REPORT:
+            subprocess.run(
+                [sys.executable, "-m", "fewlier", *command.split()], cwd=place, check=True
+            )
+        resize(browser, Screen(1180, 1290))
+        browser.get((Path(place) / "report.html").as_uri())
+        browser.save_screenshot(str(target))
+    return target
+
+
+def press(browser: "Chrome", kind: str | None, named: list[str]) -> None:
     """Answer the row that is shown: normal, or fraud of a kind, which is named the first time."""
     keys = ["n"]
     if kind in named:
