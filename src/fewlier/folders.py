@@ -1,8 +1,8 @@
 """A detector on folders of tables: each file is scored by itself, here or by workers elsewhere."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -46,8 +46,11 @@ class Workers(ABC):
     """Those who score files."""
 
     @abstractmethod
-    def score(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Scored]:
-        """Score files, and yield what each came to, as they are done."""
+    def score(self, jobs: Sequence[Job], progress: Progress) -> Generator[Scored]:
+        """Score files, and yield what each came to, as they are done.
+
+        When it ends or is closed, nobody writes any more.
+        """
 
 
 class Piece(NamedTuple):
@@ -60,7 +63,7 @@ class Piece(NamedTuple):
 
 def score_jobs(
     model: FittedModel, jobs: Sequence[Job], progress: Progress = silent
-) -> Iterator[Scored]:
+) -> Generator[Scored]:
     """Score files, one after the other; what they come to is the same in every process.
 
     While one batch is written, the next are read and scored, also those of the next file.
@@ -113,7 +116,7 @@ class Here(Workers):
     def __init__(self, model: FittedModel) -> None:
         self._model = model
 
-    def score(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Scored]:
+    def score(self, jobs: Sequence[Job], progress: Progress) -> Generator[Scored]:
         """Score files in their order."""
         return score_jobs(self._model, jobs, progress)
 
@@ -164,9 +167,10 @@ def _check_columns(model: FittedModel, folder: TableFolder) -> None:
         Batch(file.name, file.schema.empty_table(), 0, file.delimiter).table(model.encoder.schema)
 
 
-def _total(model: FittedModel, parts: Iterator[Scored]) -> tuple[Tally, int]:
+def _total(model: FittedModel, scored: Generator[Scored]) -> tuple[Tally, int]:
     tally, n_above = Tally(model), 0
-    for part in parts:
-        tally.add(part.totals)
-        n_above += part.n_above
+    with closing(scored):
+        for part in scored:
+            tally.add(part.totals)
+            n_above += part.n_above
     return tally, n_above

@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -175,6 +176,29 @@ def test_batches_follow_each_other(tmp_path, monkeypatch):
         assert [int(n) for b in batches for n in b.rows["n"].to_pylist()] == list(range(500))
         lengths = [b.rows.num_rows for b in batches]
         assert [b.start for b in batches] == [sum(lengths[:i]) for i in range(len(batches))]
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("most", [7, 65_536])
+def test_a_damaged_row_group_is_named_with_its_column(most, compression, tmp_path, monkeypatch):
+    """Bytes are flipped in the middle of a file whose beginning and end are sound."""
+    monkeypatch.setattr(reading, "_BATCH_ROWS", most)
+    path, rng = tmp_path / "t.parquet", np.random.default_rng(0)
+    table = pa.table({"a": rng.normal(size=400), "b": rng.normal(size=400)})
+    pq.write_table(table, path, row_group_size=100, compression=compression, use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    start = pq.ParquetFile(path).metadata.row_group(2).column(1).data_page_offset
+    content[start : start + 40] = (byte ^ 0xFF for byte in content[start : start + 40])
+    path.write_bytes(content)
+    said = error_of(path)
+    assert "t.parquet: a table must be CSV or Parquet; got a damaged file: " in said
+    assert "column 'b' of row group 2, rows 200 to 299: " in said
+
+
+def test_small_row_groups_are_read_together(tmp_path):
+    pq.write_table(pa.table({"n": range(1000)}), tmp_path / "t.parquet", row_group_size=10)
+    with open_table(tmp_path / "t.parquet") as file:
+        assert [batch.rows.num_rows for batch in file.batches()] == [1000]
 
 
 FOREIGN = {

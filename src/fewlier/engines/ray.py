@@ -1,11 +1,11 @@
 """Ray: files, or the blocks of a dataset, scored by a pool of actors that load the model once."""
 
-import json
 import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -17,12 +17,14 @@ from fewlier.batches import BatchScorer
 from fewlier.errors import UserError, missing_package
 from fewlier.folders import Job, Scored, Workers, score_jobs
 from fewlier.progress import Progress
+from fewlier.table.reading import batch_rows
 
 if TYPE_CHECKING:
-    from ray.data import ActorPoolStrategy, Dataset
+    from ray import ObjectRef
+    from ray.data import Dataset
 
 MAX_LOST = 3
-"""Actors that may be lost one after the other before they have begun."""
+"""Times that a file or a block is begun again whose actor was lost."""
 
 
 def score(
@@ -62,14 +64,18 @@ def score(
     >>> found["is_anomaly"].tail(2).tolist()
     [False, True]
     """
+    from ray.data import ActorPoolStrategy
+
     arguments = {"model": str(Path(model).absolute()), "with_reason": with_reason}
     scored = dataset.map_batches(
         _BlockScorer,
         fn_constructor_kwargs=arguments,
         batch_format="pyarrow",
         batch_size=None,
-        compute=_pool(workers),
+        compute=ActorPoolStrategy(size=_n_workers(workers)),
         num_cpus=1,
+        # Else a block that kills its actor is tried for ever. Ray 2.64 is to take this away.
+        max_task_retries=MAX_LOST,
     )
     scored.context.execution_options.preserve_order = True
     return scored
@@ -95,29 +101,100 @@ class RayWorkers(Workers):
         self._model, self._workers = str(Path(model).absolute()), workers
         connect(address)
 
-    def score(self, jobs: Sequence[Job], progress: Progress) -> Iterator[Scored]:
-        """Score files in any order, each by one actor."""
+    def score(self, jobs: Sequence[Job], progress: Progress) -> Generator[Scored]:
+        """Score files in any order, each by one actor; all are gone when this ends."""
+        jobs = [job._replace(source=job.source.absolute()) for job in jobs]
+        crew = _Crew(self._model, _n_workers(self._workers, len(jobs)))
+        try:
+            for n_done, found in enumerate(crew.score(jobs), 1):
+                if isinstance(found, UserError):
+                    raise found
+                yield found
+                progress(n_done / len(jobs))
+        finally:
+            crew.dismiss()
+
+
+@final
+class _Crew:
+    """Actors that score one file at a time; that of an actor that is lost is begun again."""
+
+    def __init__(self, model: str, size: int) -> None:
         import ray
 
-        items = [
-            {"job": json.dumps([str(j.source.absolute()), str(j.target), j.threshold])}
-            for j in jobs
-        ]
-        rows = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-            _FileScorer,
-            fn_constructor_kwargs={"model": self._model},
-            batch_format="pyarrow",
-            batch_size=1,
-            compute=_pool(self._workers, len(jobs)),
-            num_cpus=1,
+        self._hire = ray.remote(num_cpus=1)(_FileScorer).remote
+        self._model = model
+        self._busy: dict[ObjectRef[Any], tuple[Any, Job | None]] = {}
+        self._idle: list[Any] = []
+        self._n_lost: Counter[Job | None] = Counter()  # by the file they had
+        for _ in range(size):
+            self._add()
+
+    def score(self, jobs: Sequence[Job]) -> Iterator[Scored | UserError]:
+        """Yield what files come to, or what the user can mend, as they are done."""
+        waiting, n_left = deque(jobs), len(jobs)
+        while n_left:
+            job, found = self._next()
+            if job and found is None:
+                waiting.appendleft(job)
+            elif job:
+                n_left -= 1
+                yield found
+            while waiting and self._idle:
+                self._give(self._idle.pop(), waiting.popleft())
+
+    def _next(self) -> tuple[Job | None, Any]:
+        """Wait for an actor; return the file that it had, if any, and None if it was lost."""
+        import ray
+
+        (done,), _ = ray.wait([*self._busy], num_returns=1)
+        actor, job = self._busy.pop(done)
+        try:
+            found = ray.get(done)
+        except ray.exceptions.RayError as error:
+            self._n_lost[job] += 1
+            is_lost = not isinstance(error, ray.exceptions.RayTaskError)
+            if self._n_lost[job] > MAX_LOST or not is_lost:
+                raise _failed(job, self._n_lost[job], error) from error
+            if not self._idle:
+                self._add()
+            return job, None
+        self._n_lost[None] = 0
+        self._idle.append(actor)
+        return job, found
+
+    def dismiss(self) -> None:
+        """End all actors, whatever they do."""
+        import ray
+
+        for actor in (*self._idle, *(actor for actor, _ in self._busy.values())):
+            ray.kill(actor)
+
+    def _add(self) -> None:
+        actor = self._hire(self._model)
+        self._busy[actor.__ray_ready__.remote()] = actor, None
+
+    def _give(self, actor: Any, job: Job) -> None:  # noqa: ANN401 - an actor's handle
+        self._busy[actor.score.remote(job)] = actor, job
+
+
+def _failed(job: Job | None, n_times: int, error: Exception) -> UserError:
+    """Return what to say of an actor that has failed in a way that another would not mend."""
+    import ray
+
+    what = f"got {n_times} workers that were lost one after the other"
+    if isinstance(error, ray.exceptions.RayTaskError):
+        words = str(error.cause).strip().splitlines()
+        what = ": ".join([f"got {type(error.cause).__name__}", *words[:1]])
+    if job is None:
+        return UserError(
+            f"A worker of Ray must be able to start; {what}. fewlier of this version and the model "
+            "file must be on every node, and a core and memory must be free."
         )
-        rows.context.max_consecutive_actor_init_deaths = MAX_LOST  # a node may go as it begins
-        for n_done, row in enumerate(rows.iter_rows(), 1):
-            found: Mapping[str, Any] = json.loads(row["found"])
-            if "error" in found:
-                raise UserError(found["error"])
-            yield Scored(found["n_above"], found["totals"])
-            progress(n_done / len(jobs))
+    return UserError(
+        f"{job.source}: a worker of Ray must be able to score it; {what}. If it takes more memory "
+        "than a worker has, use fewer --workers, or split the file."
+    )
 
 
 def connect(address: str | None) -> None:
@@ -149,15 +226,12 @@ def connect(address: str | None) -> None:
     ray.data.DataContext.get_current().enable_progress_bars = False
 
 
-def _pool(workers: int | None, most: int | None = None) -> "ActorPoolStrategy":
-    from ray.data import ActorPoolStrategy
-
-    if workers is not None:
-        return ActorPoolStrategy(size=workers)
+def _n_workers(workers: int | None, most: int | None = None) -> int:
+    """Return how many actors to start; by default one per core of the cluster."""
     import ray
 
-    n_cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
-    return ActorPoolStrategy(size=min(n_cores, most or n_cores))
+    n_workers = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+    return min(n_workers, n_workers if most is None else most)
 
 
 @final
@@ -166,13 +240,17 @@ class _BlockScorer:
 
     def __init__(self, model: str, with_reason: bool) -> None:
         torch.set_num_threads(1)
-        self._score = BatchScorer(model, with_reason=with_reason)
+        self._scorer = BatchScorer(model, with_reason=with_reason)
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """Score a block, which may have no row."""
-        whole = rows.combine_chunks()
-        batches = whole.to_batches() or [pa.RecordBatch.from_pylist([], schema=whole.schema)]
-        return pa.Table.from_batches([*map(self._score, batches)])
+        """Score a block, which may have no row, a batch at a time."""
+        whole, start = rows.combine_chunks(), 0
+        batches = whole.to_batches(batch_rows(rows.num_columns))
+        scored = []
+        for batch in batches or [pa.RecordBatch.from_pylist([], schema=whole.schema)]:
+            scored.append(self._scorer(batch, file="a block", start=start))
+            start += batch.num_rows
+        return pa.Table.from_batches(scored)
 
 
 @final
@@ -183,17 +261,10 @@ class _FileScorer:
         torch.set_num_threads(1)
         self._scorer = BatchScorer(model)
 
-    def __call__(self, rows: pa.Table) -> pa.Table:
-        """Score files; what the user can fix is returned, so that it arrives as one sentence."""
-        return pa.table(
-            {"found": [json.dumps(self._found(text)) for text in rows["job"].to_pylist()]}
-        )
-
-    def _found(self, text: str) -> dict[str, Any]:
-        source, target, threshold = json.loads(text)
-        job = Job(Path(source), Path(target), threshold)
+    def score(self, job: Job) -> Scored | UserError:
+        """Score a file; what the user can mend is returned, so that it arrives as one sentence."""
         try:
             (scored,) = score_jobs(self._scorer.model, [job])
-            return scored._asdict()
+            return scored
         except UserError as error:
-            return {"error": str(error)}
+            return UserError(str(error))

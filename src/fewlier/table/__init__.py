@@ -1,8 +1,8 @@
 """Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
 
 Read in this order: cells, forms, frame, origin, dates, numbers, aspects, columns, schema,
-declarations, values, inference, matching, scaling, encode, labels, label_column, text, reading,
-folder, choice, writing, check, tally, streams, sampling.
+declarations, values, inference, matching, scaling, encode, labels, label_column, text, parquet,
+reading, folder, choice, writing, check, tally, streams, sampling.
 """
 
 from fewlier.table.columns import CODINGS, Column, Kind

@@ -24,6 +24,7 @@ from fewlier.table.columns import Column, Kind
 from fewlier.table.dates import DateForm
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN
+from fewlier.table.parquet import readable, sound
 from fewlier.table.schema import Schema
 from fewlier.table.text import Unpacked, first_bytes, not_utf8, read_header
 
@@ -38,6 +39,11 @@ _FOREIGN = {
     b"\xfe\xff": "text in UTF-16",
     b"ARROW1": "an Arrow or Feather file",
 }
+
+
+def batch_rows(n_columns: int) -> int:
+    """Return how many rows of so many columns are looked at together at most."""
+    return min(_BATCH_ROWS, max(_BATCH_CELLS // max(n_columns, 1), 1))
 
 
 def is_standard(path: PathLike) -> bool:
@@ -302,32 +308,15 @@ def _open_parquet(file: IO[bytes], name: str) -> TableFile:
 
     def chunks() -> Iterator[pa.Table]:
         nonlocal n_read
-        most = max(_BATCH_CELLS // max(len(parquet.schema_arrow), 1), 1)
-        for batch in parquet.iter_batches(min(_BATCH_ROWS, most), use_threads=False):
+        most = batch_rows(len(parquet.schema_arrow))
+        for batch in readable(parquet, most):
             start, n_read = n_read, n_read + batch.num_rows
             columns = zip(batch.schema.names, batch.columns, strict=True)
-            yield pa.table({name: _sound(name, column, start) for name, column in columns})
+            yield pa.table({name: sound(name, column, start) for name, column in columns})
 
     def share_read() -> float:
         return n_read / n_rows if n_rows else 1.0
 
     size = file.seek(0, os.SEEK_END)
-    empty = pa.table(
-        {f.name: _sound(f.name, pa.array([], f.type), 0) for f in parquet.schema_arrow}
-    )
+    empty = pa.table({f.name: sound(f.name, pa.array([], f.type), 0) for f in parquet.schema_arrow})
     return TableFile(name, empty.schema, chunks, share_read, lambda: int(size * share_read()))
-
-
-def _sound(name: str, column: pa.Array, start: int) -> pa.Array:
-    """Return a column that is safe to compute with; Parquet does not promise that text is UTF-8."""
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid as error:
-        row = re.search(r"string index (\d+)", str(error))
-        where = f" (first at row {start + int(row[1])})" if row else ""
-        raise UserError(
-            f"column {name!r} must hold text in UTF-8; got other bytes{where}. Write it again as "
-            "UTF-8, or without the column."
-        ) from error
-    # Some of arrow's functions have no kernel for views.
-    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column

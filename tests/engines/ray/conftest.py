@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 # Before torch and Ray are imported.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "2"  # of which a worker must not make use
 os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
 # For factories.py, slowness.py and computing.py, here and in the workers.
 HERE = Path(__file__).parent

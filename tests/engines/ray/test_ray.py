@@ -7,14 +7,16 @@ import time
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 import ray
 import ray.data
+import slowness
 from factories import FEATURES, payments
-from slowness import SlowScorer
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.engines.ray import RayWorkers, score
+from fewlier.batches import BatchScorer
+from fewlier.engines.ray import MAX_LOST, RayWorkers, _BlockScorer, score
 from fewlier.files import ScoreReport
 from fewlier.folders import score_folder
 from fewlier.scored import ADDED
@@ -67,6 +69,28 @@ def test_a_block_that_does_not_fit_says_what_is_wrong(model):
     dataset = ray.data.from_arrow(TABLE.drop_columns("city"))
     with pytest.raises(Exception, match="without 'city'"):
         score(dataset, model, workers=1).materialize()
+    words = ray.data.from_arrow(TABLE.set_column(1, "amount", pa.array(["much"] * 1200)))
+    with pytest.raises(Exception, match=r"a block: Column 'amount' must hold numbers.*row 0\)"):
+        score(words, model, workers=1).materialize()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_block_that_kills_its_actor_is_not_tried_for_ever(model, monkeypatch):
+    monkeypatch.setattr("fewlier.engines.ray._BlockScorer", slowness.DyingBlocks)
+    with pytest.raises(ray.exceptions.RayError):
+        score(ray.data.from_arrow(TABLE), model, workers=1).materialize()
+
+
+def test_a_large_block_is_scored_a_batch_at_a_time(model, monkeypatch):
+    monkeypatch.setattr("fewlier.table.reading._BATCH_ROWS", 500)
+    scorer, sizes = _BlockScorer(model, with_reason=True), []
+    monkeypatch.setattr(
+        BatchScorer, "__call__", lambda _, rows, **where: sizes.append((rows, where)) or rows
+    )
+    assert scorer(TABLE).equals(TABLE)
+    assert [(rows.num_rows, where["start"]) for rows, where in sizes] == (
+        [(500, 0), (500, 500), (200, 1000)]
+    )
 
 
 @pytest.fixture
@@ -114,20 +138,23 @@ def test_a_bad_file_among_many_is_named_and_leaves_nothing(big, model, detector,
     frame.to_csv(bad, index=False)
     with pytest.raises(UserError, match=r"05\.csv: Column 'amount' must hold numbers.*row 0\)"):
         score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
-    deadline = time.monotonic() + 20  # an actor may still be at the file it has
-    while [*tmp_path.glob(".*")] and time.monotonic() < deadline:
-        time.sleep(0.1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
     assert big.root.exists()
 
 
 @pytest.fixture
-def slow(monkeypatch, big, tmp_path):
-    """Let every file take a moment, and say in a folder which process is at it."""
+def marks(big, tmp_path):
+    """Return a folder in which workers tell of themselves."""
     marks = tmp_path / "marks"
     marks.mkdir()
     (big.root / ".marks").write_text(str(marks))
-    monkeypatch.setattr("fewlier.engines.ray._FileScorer", SlowScorer)
+    return marks
+
+
+@pytest.fixture
+def slow(monkeypatch, marks):
+    """Let every file take a moment, and say in a folder which process is at it."""
+    monkeypatch.setattr("fewlier.engines.ray._FileScorer", slowness.SlowScorer)
     return marks
 
 
@@ -170,3 +197,70 @@ def test_an_address_without_a_cluster_is_refused(monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(UserError, match="must be that of a Ray cluster that is running"):
         RayWorkers("m.fewlier", "ray-head:1")
+
+
+FAULTS = {
+    "killed": ("DyingScorer", rf"deadly\.csv: .*got {MAX_LOST + 1} workers that were lost"),
+    "out of memory": ("GreedyScorer", r"\.(csv|parquet): .*got \w*MemoryError"),
+    "never begun": ("StillbornScorer", "must be able to start; got 4 workers that were lost"),
+}
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(("scorer", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_worker_that_is_always_lost_is_an_error_with_its_file(
+    scorer, message, big, model, detector, tmp_path, monkeypatch
+):
+    ROWS.to_csv(big.root / "deadly.csv", index=False)
+    big = TableFolder.find(big.root)
+    monkeypatch.setattr("fewlier.engines.ray._FileScorer", getattr(slowness, scorer))
+    with pytest.raises(UserError, match=message):
+        score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_actor_loads_the_model_once_and_computes_in_one_thread(
+    big, model, detector, marks, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("fewlier.engines.ray._FileScorer", slowness.TellingScorer)
+    score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
+    told = [path.read_text().splitlines() for path in marks.iterdir()]
+    assert 1 <= len(told) <= 2
+    assert [line for lines in told for line in lines] == ["1 1"] * 12
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_damaged_row_group_is_named(big, model, detector, tmp_path):
+    path = big.root / "04.parquet"
+    pq.write_table(TABLE, path, row_group_size=300, use_dictionary=False)
+    group = pq.ParquetFile(path).metadata.row_group(1)
+    content, start = bytearray(path.read_bytes()), group.column(1).data_page_offset
+    content[start : start + 40] = (byte ^ 0xFF for byte in content[start : start + 40])
+    path.write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"04\.parquet: .* column 'amount' of row group 1, rows 300"
+    ):
+        score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_bad_file_among_a_thousand_is_named_and_without_it_all_are_scored(
+    model, detector, tmp_path
+):
+    big = tmp_path / "big"
+    big.mkdir()
+    for number, rows in enumerate(blocks(TABLE, 1200 // 200) * 5):
+        pq.write_table(rows, big / f"{number:03}.parquet")
+    good = (big / "812.parquet").read_bytes()
+    bad = TABLE.set_column(1, "amount", pa.array(["much"] * 1200))
+    pq.write_table(bad, big / "812.parquet")
+    folder, out = TableFolder.find(big), tmp_path / "out"
+    with pytest.raises(UserError, match=r"812\.parquet: Column 'amount' must hold numbers"):
+        score_folder(detector, folder, out, workers=RayWorkers(model, workers=2))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
+    (big / "812.parquet").write_bytes(good)
+    report = score_folder(detector, folder, out, workers=RayWorkers(model, workers=2))
+    assert report.n_rows == ds.dataset(out).count_rows() == 6000
+    assert len([*out.iterdir()]) == 1000
