@@ -162,6 +162,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         orderings, and the lambda and epoch, out of 100, of the highest validation AUC. Rows without
         a label count as normal. The paper leaves the size of batches open. `set_params` changes
         what should differ, such as ``device`` or ``random_state``.
+
+        Examples
+        --------
+        >>> from fewlier import AnomalyDetector
+        >>> detector = AnomalyDetector.as_published().set_params(random_state=0)
+        >>> detector.selection, detector.density
+        ('best', Made(hidden=(500,), n_orderings=10))
         """
         return cls(
             columns="real",
@@ -179,6 +186,12 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Set parameters, also those of the density: ``set_params(density__latent=5)``.
 
         A density given by name becomes an object, so that it can have other sizes.
+
+        Examples
+        --------
+        >>> from fewlier import AnomalyDetector
+        >>> AnomalyDetector().set_params(density="vae", density__latent=5)
+        AnomalyDetector(density=Vae(latent=5))
         """
         density = params.get("density", self.density)
         if isinstance(density, str) and any(name.startswith("density__") for name in params):
@@ -210,6 +223,16 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             Rows that choose epoch and lambda; without them, some of the training rows do.
         progress : callable
             Called at the start and after each epoch with the share of the epochs that is done.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from fewlier import AnomalyDetector
+        >>> fruit = pd.DataFrame({"grams": [*range(190), *range(900, 910)]})
+        >>> fruit["melon"] = [0.0] * 150 + [None] * 45 + [1.0] * 5
+        >>> summary = AnomalyDetector(random_state=0).fit(fruit, "melon").summary_
+        >>> summary.n_normal, summary.n_unlabelled, summary.n_anomaly
+        (150, 45, 5)
         """
         started = time.perf_counter()
         parameters = self.get_params(deep=False)
@@ -246,6 +269,15 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             it had; a kept row given again with its label, or without one, adds nothing.
         progress : callable
             Called at the start and after each epoch with the share of the epochs that is done.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> detector = AnomalyDetector(random_state=0).fit(X)
+        >>> detector.update([[2.0, -2.0], [2.1, -1.9]], [1, 1]).summary_.n_anomaly
+        2
         """
         started = time.perf_counter()
         model, kept, before = self._model(), self._kept_rows, self.summary_
@@ -287,6 +319,17 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         With `fdr`, a false-discovery rate, the threshold is that of this batch instead: as low as
         it can be while at most this share of the rows above it is expected to be normal
         (Benjamini & Hochberg 1995). To flag k of n rows takes about n / (k fdr) held-out normals.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> detector = AnomalyDetector(random_state=0).fit(X)
+        >>> batch = np.zeros((30, 2))
+        >>> batch[25:] = 9.0
+        >>> detector.predict(batch, fdr=0.1).nonzero()[0].tolist()
+        [25, 26, 27, 28, 29]
         """
         score = self.anomaly_score(X)
         calibration = self._model().calibration
@@ -303,6 +346,16 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         of anomalies that `set_threshold` was given; without one, 1/2 is at the threshold. With few
         labels the probability is cautious and rough. With fewer than two it only orders rows and
         is not a frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(5, 1, size=(20, 2))])
+        >>> detector = AnomalyDetector(random_state=0).fit(X, np.repeat([0, 1], [200, 20]))
+        >>> (detector.predict_proba([[0.0, 0.0], [5.0, 5.0]])[:, 1] > 0.5).tolist()
+        [False, True]
         """
         probability = self._model().calibration.probability(self.anomaly_score(X))
         return np.column_stack([1 - probability, probability])
@@ -311,6 +364,15 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Return log p(x) of the weighted mixture of members, higher is more normal.
 
         For "vae" it is a bound; an autoencoder has no density, and raises an error.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> normal, odd = AnomalyDetector(random_state=0).fit(X).score_samples([[0, 0], [9, 9]])
+        >>> bool(normal > odd)
+        True
         """
         model = self._model()
         return model.scorer.log_density(model.encoder.encode(self._table(X)))
@@ -320,6 +382,15 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         The share of held-out normals that score at least as high, counting the row itself.
         ``model_.calibration.guarantee`` says what it promises.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(199, 2))
+        >>> detector = AnomalyDetector(random_state=0).fit(X)
+        >>> round(float(detector.p_value([[9.0, 9.0]])[0]), 3)  # 1 / (199 + 1)
+        0.005
         """
         return self._model().calibration.p_value(self.anomaly_score(X))
 
@@ -327,6 +398,15 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Return how rows as a whole differ from the training normals.
 
         `str()` of the result names what differs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> detector = AnomalyDetector(random_state=0).fit(X)
+        >>> detector.drift(X + [0.0, 3.0]).columns
+        ('x1',)
         """
         model = self._model()
         encoded = model.encoder.encode(self._table(X))
@@ -334,7 +414,17 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         return model.drift(model.calibration.counts(model.score(encoded)), cells)
 
     def explain(self, X: object) -> Explanation:
-        """Return what each column adds to the score of each row; its `meaning` says how."""
+        """Return what each column adds to the score of each row; its `meaning` says how.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> why = AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0]])
+        >>> why.top(0, n=1)[0].column, why.contributions.shape
+        ('x1', (1, 2))
+        """
         return explain(self._model(), self._table(X), Origin.of(X))
 
     def score_frame(self, X: object, *, with_reason: bool = False) -> Any:  # noqa: ANN401
@@ -347,6 +437,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         Examples
         --------
         >>> import pandas as pd
+        >>> from fewlier import AnomalyDetector
         >>> X = pd.DataFrame({"weight": [0.04 * i for i in range(200)]})
         >>> detector = AnomalyDetector(max_epochs=1, random_state=0).fit(X)
         >>> new = pd.DataFrame({"weight": [4.0, 50.0]}, index=["apple", "melon"])
@@ -378,6 +469,21 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             What a missed anomaly and a false alarm cost. A row is flagged if that is cheaper by
             `predict_proba`. Without `contamination`, the share of anomalies is that of labelled
             anomalies among the training rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(5, 1, size=(20, 2))])
+        >>> detector = AnomalyDetector(random_state=0).fit(X, np.repeat([0, 1], [200, 20]))
+        >>> for rule in {"false_alarm_rate": 0.1}, {"contamination": 0.05}:
+        ...     print(detector.set_threshold(**rule).summary_.rule)
+        false-alarm rate 10 %
+        contamination 5 %
+        >>> costs = {"cost_miss": 500, "cost_alarm": 5}
+        >>> detector.set_threshold(**costs, contamination=0.02).summary_.rule
+        'a miss costs 500, an alarm 5; 2 % of the rows are anomalies'
         """
         model = self._model()
         calibration = model.calibration.by_rule(
@@ -396,6 +502,19 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         It is read back and checked before it takes the place of another. Of the training rows it
         keeps those that `update` needs, unless ``keep_rows=False``, and those that scores compare
         with, unless ``selection="best"``; a `random_state` that is not an integer is not kept.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> detector = AnomalyDetector(random_state=0).fit(X)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     detector.save(f"{folder}/fraud.fewlier")
+        ...     loaded = AnomalyDetector.load(f"{folder}/fraud.fewlier")
+        >>> bool((loaded.anomaly_score(X) == detector.anomaly_score(X)).all())
+        True
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
@@ -406,6 +525,19 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Read a detector that `save` has written; a damaged file raises a `FormatError`.
 
         It scores on the GPU if its `device` says so and there is one, else on the CPU.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from fewlier import AnomalyDetector
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> detector = AnomalyDetector(random_state=0).fit(X)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     detector.save(f"{folder}/fraud.fewlier")
+        ...     loaded = AnomalyDetector.load(f"{folder}/fraud.fewlier")
+        >>> loaded.predict([[0.0, 0.0], [9.0, 9.0]]).tolist()
+        [0, 1]
         """
         saved = load(path, cls().get_params(deep=False))
         detector = cls(**saved.parameters)

@@ -71,15 +71,22 @@ class Session:
 
     Examples
     --------
+    Six questions, answered by the truth: the last five rows are odd.
+
     >>> import numpy as np
+    >>> from fewlier import AnomalyDetector, Session
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(size=(300, 2)), rng.normal(6, 1, size=(5, 2))])
     >>> with Session(X, fit_every=None) as session:
     ...     for _ in range(6):
-    ...         row = session.next().row
-    ...         _ = session.answer(row, 1, kind="far") if row >= 300 else session.answer(row, 0)
-    ...     session.progress.kinds, int(np.nansum(session.y))
-    ({'far': 5}, 5)
+    ...         question = session.next()
+    ...         _ = session.answer(question.row, int(question.row >= 300))
+    ...     found, labels = session.progress.found, session.labels
+    >>> found, int(np.nansum(labels))
+    (5, 5)
+    >>> detector = AnomalyDetector(random_state=0).fit(X, labels)  # session.detector does this
+    >>> detector.predict([[0.0, 0.0], [6.0, 6.0]])
+    array([0, 1])
     """
 
     def __init__(  # noqa: PLR0913 - as scikit-learn's constructors
@@ -121,6 +128,16 @@ class Session:
         """Return the next question; None when every row was answered.
 
         It stays the same until there is another answer.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import Session
+        >>> X = np.append(np.random.default_rng(0).normal(size=(99, 2)), [[6.0, 7.0]], axis=0)
+        >>> with Session(X, fit_every=None) as session:
+        ...     question = session.next()
+        >>> question.row, question.cells, question.chosen
+        (99, {'x0': 6.0, 'x1': 7.0}, 'oddest')
         """
         with self._guard:
             self._keep_up()
@@ -137,6 +154,16 @@ class Session:
 
         It is on disk when this returns, if the session has a file. A second answer to a row takes
         the place of the first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import Session
+        >>> X = np.append(np.random.default_rng(0).normal(size=(99, 2)), [[6.0, 7.0]], axis=0)
+        >>> with Session(X, fit_every=None) as session:
+        ...     answer = session.answer(99, 1, kind="far away", note="seen before")
+        >>> answer.word, session.progress.kinds, session.labels.kinds
+        ('anomaly', {'far away': 1}, ('far away',))
         """
         with self._guard:
             self._check_row(row)
@@ -167,6 +194,18 @@ class Session:
         """Take the last answer back, and return it; None where there is none.
 
         What it replaced stands again.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import Session
+        >>> X = np.append(np.random.default_rng(0).normal(size=(99, 2)), [[6.0, 7.0]], axis=0)
+        >>> with Session(X, fit_every=None) as session:
+        ...     for label in (0, 1):
+        ...         _ = session.answer(99, label)
+        ...     undone = session.undo()
+        >>> undone.label, float(session.y[99])
+        (1, 0.0)
         """
         with self._guard:
             last = self._ledger.take_back()
@@ -175,7 +214,18 @@ class Session:
             return last
 
     def question(self, row: int) -> Question:
-        """Return the question about any row."""
+        """Return the question about any row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import Session
+        >>> X = np.append(np.random.default_rng(0).normal(size=(99, 2)), [[6.0, 7.0]], axis=0)
+        >>> with Session(X, fit_every=None) as session:
+        ...     question = session.question(3)
+        >>> question.row, question.chosen, question.answer
+        (3, 'by hand', None)
+        """
         with self._guard:
             self._check_row(row)
             rows, looked, insight = np.array([row]), self._look(row), self._insight
@@ -195,7 +245,19 @@ class Session:
             )
 
     def ranking(self, n: int = 100) -> tuple[Ranked, ...]:
-        """Return the n rows worth most, with the answers that stand."""
+        """Return the n rows worth most, with the answers that stand.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fewlier import Session
+        >>> X = np.append(np.random.default_rng(0).normal(size=(99, 2)), [[6.0, 7.0]], axis=0)
+        >>> with Session(X, fit_every=None) as session:
+        ...     _ = session.answer(99, 1)
+        ...     first, second = session.ranking(2)
+        >>> first.row, first.answer.word, second.answer
+        (99, 'anomaly', None)
+        """
         with self._guard:
             order = np.argsort(-self._insight.score, kind="stable")[:n]
             rows, scores = self._pool.rows[order], self._insight.score[order]
