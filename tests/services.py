@@ -32,12 +32,14 @@ class Response(NamedTuple):
 class Running:
     """A service that runs, and what it has written to standard error."""
 
+    host = "127.0.0.1"
+
     def __init__(self, process, port, lines):
         self.process, self.port, self.lines = process, port, lines
 
     def ask(self, method, path, body=None, headers=None, timeout=240):
         """Send one request over a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
@@ -57,6 +59,15 @@ class Running:
         """Return the process ids of the workers."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return [pid for pid in map(int, children.split()) if "spawn_main" in told(pid, "cmdline")]
+
+    def await_workers(self, n, gone=()):
+        """Wait until there are n workers beside those that are gone; return their process ids."""
+        deadline = time.monotonic() + 240
+        while len(found := [pid for pid in self.workers() if pid not in gone]) < n:
+            assert time.monotonic() < deadline, self.lines
+            time.sleep(0.1)
+        assert self.get("/health/live").status == 200
+        return found
 
     def await_line(self, pattern, seconds=240):
         """Wait until a line of standard error matches."""

@@ -7,7 +7,8 @@ import pytest
 from fewlier.errors import UserError
 from fewlier.service import server
 from fewlier.service.limits import Limits
-from fewlier.service.server import COULD_NOT_START, Address, serve
+from fewlier.service.server import Address, serve
+from fewlier.service.told import COULD_NOT_START
 
 
 @pytest.fixture

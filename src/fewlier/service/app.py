@@ -31,7 +31,7 @@ from fewlier.service.openapi import describe
 from fewlier.service.queue import Order, Queue
 from fewlier.service.responses import RETRY, failure, json_response
 from fewlier.service.shelf import Served, Shelf
-from fewlier.service.told import Settings
+from fewlier.service.told import COULD_NOT_START, Settings
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,11 @@ class Service:
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Read the models before the first request, and again when their files are replaced."""
-        self._shelf.open()
+        try:
+            self._shelf.open()
+        except (UserError, OSError) as error:
+            log.error("worker could not start", extra={"reason": str(error)})
+            os._exit(COULD_NOT_START)  # at once: its supervisor would wait for an answer
         refreshing = asyncio.create_task(self._refresh())
         yield
         refreshing.cancel()

@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from fewlier.service.limits import Limits
 
+COULD_NOT_START = 3
+"""Code of a worker that could not start, of uvicorn's too, which then ends the others."""
+
 
 class Settings(NamedTuple):
     """What each worker is told. It travels to them in memory, with the token.
