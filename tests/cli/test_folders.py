@@ -75,7 +75,6 @@ def test_a_fit_to_many_files_is_that_to_all_their_rows(given, big, fewlier, tmp_
 @pytest.mark.usefixtures("quick")
 def test_a_fit_to_more_rows_than_it_keeps_says_so(big, fewlier, tmp_path, monkeypatch):
     monkeypatch.setattr(sampling, "MAX_NORMALS", 50)
-    monkeypatch.setattr(sampling, "BLOCK_ROWS", 40)
     monkeypatch.setattr(streams, "BLOCK_ROWS", 40)
     done = fewlier("fit", big, *flags("-o", tmp_path / "m.fewlier", "--json"))
     summary = json.loads(done.out)

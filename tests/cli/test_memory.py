@@ -63,7 +63,7 @@ import json, pathlib, re, sys
 from fewlier.cli.app import app
 from fewlier.table import reading, sampling, streams
 reading._BLOCK_BYTES, reading._BATCH_ROWS, streams.BLOCK_ROWS = 2**19, 8192, 8192
-sampling.MAX_NORMALS, sampling.BLOCK_ROWS = 5000, 8192
+sampling.MAX_NORMALS = 5000
 peaks = []
 for name in sys.argv[1:]:
     words = ["--max-epochs", "1", "--selection", "best", "--density-option", "hidden=4"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fewlier import FewlierWarning, UserError
 from fewlier.given import read_given
-from fewlier.table import sampling, streams
+from fewlier.table import reading, sampling, streams
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 from fewlier.table.reading import Batch
@@ -31,7 +31,8 @@ def small_limits(monkeypatch):
     monkeypatch.setattr(sampling, "MAX_NORMALS", 60)
     monkeypatch.setattr(sampling, "MAX_ANOMALIES", 12)
     monkeypatch.setattr(streams, "BLOCK_ROWS", 32)
-    monkeypatch.setattr(sampling, "BLOCK_ROWS", 32)
+    monkeypatch.setattr(sampling, "_PART_ROWS", 16)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 32)
 
 
 def labelled(n, n_anomalies, n_normals, seed=0):
@@ -295,3 +296,29 @@ def test_numbers_in_dictionaries_are_counted_with_plain_ones(is_first):
     parts = [pa.table({"n": pa.array([1, 2] * 64).dictionary_encode()}), pa.table({"n": [3] * 64})]
     found = draw(parts if is_first else parts[::-1], None).tallies.found("n", None)
     assert found.counts == {1.0: 64, 2.0: 64, 3.0: 64}
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_a_wide_stream_holds_little_more_than_it_keeps(monkeypatch):
+    """Of columns, not of rows, depends how many more; and rows are looked at in smaller blocks."""
+    monkeypatch.setattr(reading, "_BATCH_CELLS", 300)
+    most, offer = [], sampling._Reservoir.offer
+
+    def count(self, *rest):
+        offer(self, *rest)
+        most.append((sum(len(part.keys) for part in self.parts), len(rest[0].keys)))
+
+    monkeypatch.setattr(sampling._Reservoir, "offer", count)
+    wide = pa.table({f"c{i}": np.arange(2000.0) for i in range(50)})
+    sample = draw(wide, None)
+    assert len(sample.rows) == 60
+    assert max(size for _, size in most) == 6
+    assert max(held for held, _ in most) <= 60 + 6
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_rows_of_a_stream_are_counted_before_any_is_dropped(monkeypatch):
+    monkeypatch.setattr(streams, "BLOCK_ROWS", 500)
+    monkeypatch.setattr(reading, "_BATCH_CELLS", 500)
+    tallies = draw(pa.table({"n": np.arange(1234)}), None).tallies
+    assert tallies.found("n", None).n == 1234

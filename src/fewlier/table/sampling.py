@@ -5,7 +5,7 @@ the sample is uniform, and depends on the seed and on the order of rows alone.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -19,8 +19,8 @@ from fewlier.table.cells import check_finite
 from fewlier.table.declarations import IGNORE
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
-from fewlier.table.reading import Batch, naming
-from fewlier.table.streams import BLOCK_ROWS, blocks, check_same, concatenated
+from fewlier.table.reading import Batch, batch_rows, naming
+from fewlier.table.streams import blocks, check_same, concatenated
 from fewlier.table.tally import Tallies
 
 MAX_NORMALS = 100_000
@@ -29,6 +29,7 @@ trains on in all its epochs, or sets thresholds by; docs/SCALE.md says what ten 
 """
 MAX_ANOMALIES = 10_000
 """Labelled anomalies that are kept of a stream; of more, a sample."""
+_PART_ROWS = 8192
 
 
 @final
@@ -161,14 +162,32 @@ class _Reservoir:
             return
         self.parts.append(part.take(rows))
         self._n += len(rows)
-        if self._n > 2 * self.most + BLOCK_ROWS:
-            self.parts = [self.smallest(self.most)]
-            self._n, self._bound = self.most, float(self.parts[0].keys.max())
+        if self._n > self.most + batch_rows(part.rows.num_columns):
+            self.shrink(self.most)
 
-    def smallest(self, most: int) -> _Kept:
-        """Return the rows of the smallest numbers, in their order."""
-        whole = _Kept.joined(self.parts)
-        return whole.take(np.sort(np.argsort(whole.keys, kind="stable")[:most]))
+    def shrink(self, most: int) -> int:
+        """Keep the rows of the smallest numbers, in their order; return how many these are.
+
+        One part after the other is cut, so that rows are not twice in memory.
+        """
+        if self._n > most:
+            keys = np.concatenate([part.keys for part in self.parts])
+            self._bound = float(np.partition(keys, most - 1)[most - 1]) if most else -1.0
+            for number, part in enumerate(self.parts):
+                self.parts[number] = part.take(np.flatnonzero(part.keys <= self._bound))
+            self.parts, self._n = [*_merged(self.parts)], min(self._n, most)
+        return self._n
+
+
+def _merged(parts: Sequence[_Kept]) -> Iterator[_Kept]:
+    """Yield parts with small ones put together; each column of each takes memory by itself."""
+    waiting: list[_Kept] = []
+    for number, part in enumerate(parts, 1):
+        waiting.append(part)
+        if sum(len(one.keys) for one in waiting) >= _PART_ROWS or number == len(parts):
+            joined = _Kept.joined(waiting)
+            yield joined._replace(rows=joined.rows.combine_chunks())
+            waiting = []
 
 
 @final
@@ -226,11 +245,12 @@ class Sampler:
         if self._first:
             features = features.select(self._first[1].names)
         positions = n_before + np.arange(len(codes))
+        for code in self._totals:
+            self._totals[code] += int((codes == code).sum())
+        self._count(features, np.flatnonzero(codes != ANOMALY))  # before any of them is dropped
         part = _Kept(features, self._rng.random(len(codes)), positions, places)
         for code, reservoir in self._reservoirs.items():
-            self._totals[code] += int((codes == code).sum())
             reservoir.offer(part, codes == code)
-        self._count(features, np.flatnonzero(codes != ANOMALY))
 
     def _read_labels(self, rows: pa.Table) -> tuple[Ints, Codes]:
         """Return the place of each row's label, and what it means."""
@@ -263,25 +283,25 @@ class Sampler:
     def _count(self, features: pa.Table, chosen: Ints) -> None:
         """Count cells, from when not all rows are kept; those that were until then come first."""
         normals = self._totals[NORMAL] + self._totals[UNLABELLED]
-        if self._is_counting:
-            try:
-                self._tallies.add(features.take(pa.array(chosen)))
-            except CellError as error:
-                raise CellError(error.found, int(chosen[error.row]), error.remedy) from error
-        elif normals > MAX_NORMALS or self._totals[ANOMALY] > MAX_ANOMALIES:
+        if not self._is_counting:
+            if normals <= MAX_NORMALS and self._totals[ANOMALY] <= MAX_ANOMALIES:
+                return
             self._is_counting = True
             for code in (NORMAL, UNLABELLED):
                 for part in self._reservoirs[code].parts:
                     self._tallies.add(part.rows)
+        try:
+            self._tallies.add(features.take(pa.array(chosen)))
+        except CellError as error:
+            raise CellError(error.found, int(chosen[error.row]), error.remedy) from error
 
     def _sample(self) -> Sample:
-        reservoirs, room = self._reservoirs, MAX_NORMALS
-        parts = []
-        for code in (ANOMALY, NORMAL, UNLABELLED):
-            most = MAX_ANOMALIES if code == ANOMALY else room
-            if reservoirs[code].parts and most:
-                parts.append(reservoirs[code].smallest(most))
-                room -= 0 if code == ANOMALY else len(parts[-1].keys)
+        parts, room = list[_Kept](), MAX_NORMALS
+        for code, reservoir in self._reservoirs.items():
+            n_kept = reservoir.shrink(MAX_ANOMALIES if code == ANOMALY else room)
+            room -= 0 if code == ANOMALY else n_kept
+            parts += reservoir.parts
+            reservoir.parts = []
         whole = _Kept.joined(parts)
         whole = whole.take(np.argsort(whole.positions))
         labels, kinds = None, dict[str, int]()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fewlier.errors import UserError
 from fewlier.shown import list_names
-from fewlier.table.reading import Batch, naming
+from fewlier.table.reading import Batch, batch_rows, naming
 
 BLOCK_ROWS = 65_536
 """Rows of a stream that are looked at together, however they come."""
@@ -83,14 +83,14 @@ def _is_dataset(data: object) -> bool:
 
 
 def blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the rows of each file `BLOCK_ROWS` at a time, however they come."""
+    """Yield the rows of each file `BLOCK_ROWS` at a time, however they come; fewer if wide."""
     for _, of_file in groupby(batches, key=lambda batch: batch.file):
         waiting: list[Batch] = []
         n_waiting = 0
         for batch in of_file:
-            start = 0
-            while n_waiting + batch.rows.num_rows - start >= BLOCK_ROWS:
-                n_taken = BLOCK_ROWS - n_waiting
+            start, most = 0, min(BLOCK_ROWS, batch_rows(batch.rows.num_columns))
+            while n_waiting + batch.rows.num_rows - start >= most:
+                n_taken = most - n_waiting
                 part = replace(batch, rows=batch.rows.slice(start, n_taken))
                 yield _together([*waiting, replace(part, start=batch.start + start)])
                 waiting, n_waiting, start = [], 0, start + n_taken
