@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
@@ -264,10 +265,12 @@ def list_packages(scripts: Path, path: Path, extras: Sequence[str]) -> None:
     program = BUILD / "checkers" / "bin" / "cyclonedx-py"
     run("an SBOM can be written", program, *words, "-o", path, scripts / "python")
     text = path.read_text("utf-8")
-    found = {part["name"]: part["version"] for part in json.loads(text)["components"]}
+    parts = json.loads(text)["components"]
+    found = {canonicalize_name(part["name"]): part["version"] for part in parts}
     project = read_project(ROOT)
     more = [need for extra in extras for need in project["optional-dependencies"][extra]]
-    direct = {Requirement(need).name for need in more or project["dependencies"]}
+    needs = map(Requirement, more or project["dependencies"])
+    direct = {canonicalize_name(need.name) for need in needs}
     expect("the SBOM lists what fewlier needs", direct <= set(found), str(found))
     expect("the SBOM names no folder of this machine", str(ROOT) not in text)
     say(f"  {', '.join(f'{name} {found[name]}' for name in sorted(direct))}")
