@@ -78,6 +78,7 @@ bench: $(READY) ## measure speed
 scale: $(READY) build/engines/ray/.ready build/engines/spark/.ready ## measure fits of many rows, and engines
 	$(BIN)/fewlier-bench scale fit
 	$(BIN)/fewlier-bench scale sample
+	$(BIN)/fewlier-bench scale growth
 	$(BIN)/fewlier-bench scale thread
 	$(BIN)/fewlier-bench scale engines
 	build/engines/ray/bin/fewlier-bench scale engines --engine ray

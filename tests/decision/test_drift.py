@@ -47,7 +47,7 @@ def counted(n_old, n_new, rng):
         for n in (200, n_new)
     )
     cells = reference.count(encoder.encode(fresh))
-    return compare(schema.names, (old, reference.counts), (new, cells), reference)
+    return compare(schema.columns, (old, reference.counts), (new, cells), reference)
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def compared(old, new):
     reference = Reference.from_encoded(encoder, encoder.encode(schema.match(table)))
     cells = reference.count(encoder.encode(schema.match(Table.of(pd.DataFrame(new)))))
     scores = np.array([50, 50])
-    return compare(schema.names, (scores, reference.counts), (scores, cells), reference)
+    return compare(schema.columns, (scores, reference.counts), (scores, cells), reference)
 
 
 def test_few_rows_or_none_are_no_drift(detector):

@@ -14,6 +14,8 @@ from fewlier.arrays import Floats, Ints
 from fewlier.shown import shown
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Kind
+from fewlier.table.aspects import Aspect
+from fewlier.table.columns import Column
 
 LEVEL = 0.01
 """Chance of reporting drift for rows from the distribution of the training normals."""
@@ -129,20 +131,21 @@ class Change(NamedTuple):
     """How far rows are from the training normals in one property.
 
     `what` are the "values" of a column that has some, how often it is "missing", or, without a
-    column, the "scores". `distance` is the largest difference in share: Kolmogorov and Smirnov's
-    statistic of numbers, and of scores as far as they are higher; the total variation of levels.
-    `p_value` is corrected for all tests.
+    column, the "scores"; of a calendar date it is "time", which is expected to pass. `distance` is
+    the largest difference in share: Kolmogorov and Smirnov's statistic of numbers, and of scores as
+    far as they are higher; the total variation of levels. `p_value` is corrected for all tests.
     """
 
     column: str | None
-    what: Literal["values", "missing", "scores"]
+    what: Literal["values", "missing", "scores", "time"]
     distance: float
     p_value: float
 
     @property
     def is_drift(self) -> bool:
-        """Whether it is both significant and large."""
-        return self.p_value <= LEVEL and self.distance >= LEAST_DISTANCE
+        """Whether it is both significant and large, and not to be expected."""
+        is_change = self.p_value <= LEVEL and self.distance >= LEAST_DISTANCE
+        return is_change and self.what != "time"
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -232,7 +235,7 @@ class Drift:
 
 
 def compare(
-    names: Sequence[str],
+    columns: Sequence[Column],
     normals: tuple[Ints, Sequence[Ints]],
     rows: tuple[Ints, Sequence[Ints]],
     reference: Reference,
@@ -247,8 +250,8 @@ def compare(
 
     Parameters
     ----------
-    names : sequence of str
-        Names of the columns.
+    columns : sequence of Column
+        What they are.
     normals, rows : pairs of counts
         Scores by rank (see `Calibration.counts`), and cells by bin (see `Reference.count`).
     reference : Reference
@@ -256,10 +259,13 @@ def compare(
     """
     found: list[tuple[str | None, Any, float, float]]
     found = [(None, "scores", *_test(_risen, normals[0], rows[0]))]
-    for name, edges, old, new in zip(names, reference.edges, normals[1], rows[1], strict=True):
+    cells = normals[1], rows[1]
+    for column, edges, old, new in zip(columns, reference.edges, *cells, strict=True):
         test = _kolmogorov_smirnov if len(edges) else _levels
-        found.append((name, "values", *_test(test, old[:-1], new[:-1])))
-        found.append((name, "missing", *_gaps(old, new)))
+        is_date = column.date is not None and column.date.aspect is Aspect.DATE
+        what = "time" if is_date else "values"
+        found.append((column.name, what, *_test(test, old[:-1], new[:-1])))
+        found.append((column.name, "missing", *_gaps(old, new)))
     corrected = _holm(np.array([p for *_, p in found]))
     changes = (Change(*one[:3], p) for one, p in zip(found, corrected.tolist(), strict=True))
     return Drift(int(rows[0].sum()), tuple(changes))

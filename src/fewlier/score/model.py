@@ -270,8 +270,8 @@ class FittedModel:
     def drift(self, ranks: Ints, cells: Sequence[Ints]) -> Drift:
         """Compare rows, counted by the rank of their scores and by bin, with the normals."""
         normals = self.calibration.counts(self.calibration.normal_scores), self.reference.counts
-        names = self.encoder.schema.names
-        return compare(names, normals, (ranks, cells), self.reference)
+        columns = self.encoder.schema.columns
+        return compare(columns, normals, (ranks, cells), self.reference)
 
     def with_calibration(self, calibration: Calibration) -> "FittedModel":
         """Return the same model with another threshold."""

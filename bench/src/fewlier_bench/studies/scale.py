@@ -2,16 +2,17 @@
 
     fewlier-bench scale fit --rows 1000000 10000000
     fewlier-bench scale sample
+    fewlier-bench scale growth
     fewlier-bench scale thread
     fewlier-bench scale engines --engine ray
 
 `fit` makes Parquet files of a million rows x 20, fits one model to them by the real command, and
 keeps its time and its peak memory. `sample` fits a table of a million rows by samples of several
-sizes and compares the AUC on other rows. `thread` times the scoring of a batch in one thread.
-`engines` scores a folder in one process, with one and
-with all cores, and on an engine with one and two workers; speed is that of the rows that a larger
-folder has more than a smaller one, so that starting up does not count. Every row goes into
-results/scale.csv as soon as it is there; what is there is not done again.
+sizes and compares the AUC on other rows. `growth` times fits and scores of more columns and more
+labels. `thread` times the scoring of a batch in one thread. `engines` scores a folder in one
+process, with one and with more threads, and on an engine with one and two workers; speed is that of
+the rows that a larger folder has more than a smaller one, so that starting up does not count.
+Every row goes into results/scale.csv as soon as it is there; what is there is not done again.
 """
 
 import argparse
@@ -38,7 +39,8 @@ from fewlier.table import sampling
 from fewlier_bench.runs.jobs import describe_machine, n_cores
 from fewlier_bench.studies.grid import make_parser
 
-N_NUMBERS, FILE_ROWS, ANOMALIES = 14, 1_000_000, 0.01
+N_NUMBERS, N_COLUMNS = 14, 20
+FILE_ROWS, GROWTH_ROWS, ANOMALIES = 1_000_000, 200_000, 0.01
 LABEL, CITIES = "fraud", [f"city {i}" for i in range(50)]
 FIELDS = ("what", "method", "rows", "repeat", "value", "unit", "peak_mb", "machine")
 # The peak is that of the process itself; ru_maxrss would begin with its parent's.
@@ -131,6 +133,36 @@ def compare_samples(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield {**known, "what": "sample seconds", "value": seconds, "unit": "s"}
 
 
+def time_growth(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Time fits and scores of more columns, by copies of them, and of more labels."""
+    new, _ = make_rows(65_536, 5)
+    for n_copies, n_labels in [(n, 100) for n in (1, 2, 4, 8)] + [(1, 1000), (1, 2000)]:
+        method = f"{n_copies * N_COLUMNS} columns, {n_labels} labels"
+        if is_done(options, "growth of a score", method, new.num_rows):
+            continue
+        rows = repeat_columns(make_rows(GROWTH_ROWS, 6, n_labels)[0], n_copies)
+        started = time.perf_counter()
+        detector = AnomalyDetector(random_state=0).fit(iter(rows.to_batches()), LABEL)
+        seconds = time.perf_counter() - started
+        known = {"method": method, "rows": GROWTH_ROWS}
+        yield {**known, "what": "growth of a fit", "value": seconds}
+        wide = repeat_columns(new, n_copies).drop_columns(LABEL)
+        detector.anomaly_score(wide.slice(0, 100))  # a rehearsal
+        started = time.perf_counter()
+        detector.anomaly_score(wide)
+        speed = new.num_rows / (time.perf_counter() - started)
+        known = {"method": method, "rows": new.num_rows}
+        yield {**known, "what": "growth of a score", "value": speed, "unit": "rows/s"}
+
+
+def repeat_columns(rows: pa.Table, n_copies: int) -> pa.Table:
+    """Return each column several times, under other names, and the label once."""
+    for name in rows.drop_columns(LABEL).column_names:
+        for copy in range(1, n_copies):
+            rows = rows.append_column(f"{name} {copy}", rows[name])
+    return rows
+
+
 def time_thread(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Time one thread by the processor's clock, which other work slows down less."""
     torch.set_num_threads(1)
@@ -178,8 +210,10 @@ def compare_engines(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def ways(engine: str | None, model: Path) -> Iterator[tuple[str, Callable[[Path], None]]]:
     """Yield the ways to score a folder: in one process, and on an engine."""
     if engine is None:
-        for n in sorted({1, n_cores()}):
-            yield f"one process, {n} threads", partial(score_here, model=model, n_threads=n)
+        device = ", GPU" if torch.cuda.is_available() else ""
+        for n in (2**i for i in range(n_cores().bit_length())):
+            run = partial(score_here, model=model, n_threads=n)
+            yield f"one process, {n} threads{device}", run
         return
     score = {"ray": score_on_ray, "spark": score_on_spark}[engine]
     for n in (1, 2):
@@ -236,7 +270,7 @@ def read(path: Path) -> list[dict[str, str]]:
 def main(words: Sequence[str]) -> None:
     """Run, and keep each row."""
     parser = make_parser(__name__, __doc__)
-    parser.add_argument("what", choices=["fit", "sample", "thread", "engines"])
+    parser.add_argument("what", choices=["fit", "sample", "growth", "thread", "engines"])
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--labels", type=int, default=1000, help="of --samples")
@@ -247,7 +281,7 @@ def main(words: Sequence[str]) -> None:
     options = parser.parse_args(words)
     options.folder.mkdir(parents=True, exist_ok=True)
     run = {"fit": fit_files, "sample": compare_samples, "thread": time_thread}
-    run |= {"engines": compare_engines}
+    run |= {"growth": time_growth, "engines": compare_engines}
     for row in run[options.what](options):
         row = {"repeat": 0, "unit": "s", "peak_mb": "", "machine": describe_machine(), **row}
         is_new = not options.results.exists()
