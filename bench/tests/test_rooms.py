@@ -36,8 +36,9 @@ MORE = {
     # Plans, trains and builds, several tables at a time.
     "runs/stacks.py": {*FITS, "density", "fit", "score.ensemble", "settings", "training"},
     "reproduction/detector_jobs.py": {*FITS, "settings.read_seed"},
-    # Builds scores without one of their parts.
     "studies/label_page.py": {"labelling"},
+    "studies/onnx.py": {"graph"},
+    # Builds scores without one of their parts.
     "studies/parts.py": {"density.rows", "fit", "score", "training.roles.Plan"},
     "studies/repeated_kind.py": {"density.rows"},  # looks into the parts of a score
     "studies/scale.py": {"batches.BatchScorer"},

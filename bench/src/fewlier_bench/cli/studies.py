@@ -9,6 +9,7 @@ STUDIES = {
     "busy": "Time a fit and a scoring beside a busy process, and two at once.",
     "start": "Time the help, the import and the scores of ten rows, from nothing.",
     "serve": "Put load on a service, one row and 1,000 rows at a time.",
+    "onnx": "Compare exported graphs in onnxruntime with the library on a folder of tables.",
     "large-files": "Measure the memory and speed of scoring as a file grows.",
     "label-page": "Time the labelling page in a browser, from a key to the next row.",
     "scale": "Fit by streams, compare sizes of their sample, and score on engines.",
