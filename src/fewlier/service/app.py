@@ -223,6 +223,7 @@ def make_app(settings: Settings) -> ASGIApp:
             Exception: _failed,
         },
     )
+    app.router.redirect_slashes = False  # another path is another thing
     return Journal(Guard(app, settings.hosts, settings.token))
 
 
