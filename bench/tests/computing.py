@@ -2,6 +2,8 @@
 
 import os
 import signal
+import time
+from pathlib import Path
 
 from fewlier_bench.runs.jobs import Measurement
 
@@ -28,3 +30,14 @@ def threads(cells):
     """Tell how many threads this process may use."""
     found = Measurement("threads", os.environ.get("OMP_NUM_THREADS", ""))
     return [(cell, found) for cell in cells]
+
+
+def nap(cells, folder):
+    """Take a moment, and leave how many did so at once."""
+    mark = Path(folder) / f"{cells[0].method}.busy"
+    mark.touch()
+    time.sleep(0.5)
+    seen = len([*Path(folder).glob("*.busy")])
+    mark.with_suffix(".seen").write_text(str(seen))
+    mark.unlink()
+    return measure(cells)

@@ -11,8 +11,9 @@ os.environ["OMP_NUM_THREADS"] = "2"  # of which a worker must not make use
 os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
 # For factories.py, slowness.py and computing.py, here and in the workers.
 HERE = Path(__file__).parent
-FOLDERS = [HERE, HERE.parents[1], HERE.parents[2] / "bench" / "tests"]
-sys.path += map(str, FOLDERS)
+BENCH = HERE.parents[2] / "bench"
+FOLDERS = [HERE, HERE.parents[1], BENCH / "tests", BENCH / "src"]  # the last, because it changes
+sys.path[:0] = map(str, FOLDERS)
 os.environ["PYTHONPATH"] = os.pathsep.join(map(str, FOLDERS))
 
 

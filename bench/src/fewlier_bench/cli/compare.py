@@ -120,7 +120,9 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
     store = Store(results / collection_name(data))
     with progress("comparing", "rows in --results are kept; run it again to go on.") as show:
         compute = partial(
-            execute, workers=workers or n_cores(), engine=find_engine(engine, address)
+            execute,
+            workers=workers or n_cores(),
+            engine=find_engine(engine, address, workers),
         )
         compute(jobs, store, retry=retry, on_progress=show)
     rows = rows_of(experiment, jobs, store)

@@ -35,15 +35,18 @@ Address: TypeAlias = Annotated[
 ]
 
 
-def find_engine(engine: str | None, address: str | None) -> "Run | None":
-    """Return what computes jobs elsewhere; None where they are computed here."""
+def find_engine(engine: str | None, address: str | None, workers: int | None) -> "Run | None":
+    """Return what computes jobs elsewhere; None where they are computed here.
+
+    Without `workers` an engine has as many as there is room for.
+    """
     if engine is None:
         if address is not None:
             raise UserError("--address must come with --engine ray.")
         return None
     from fewlier_bench.runs.on_ray import on_ray
 
-    return lambda jobs: on_ray(jobs, address)
+    return lambda jobs: on_ray(jobs, address, workers)
 
 
 def refuse_options_of_a_run(context: typer.Context) -> None:

@@ -132,7 +132,7 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
                 stack.enter_context(removed_if_stopped(results))
         store = Store(results or RESULTS)
         n_workers = 1 if times else workers or n_cores()
-        where = find_engine(engine, address)
+        where = find_engine(engine, address, workers)
         compute = partial(execute, workers=n_workers, engine=where, retry=retry)
         rows = _run(scope, sources, store, compute)
     if as_json:
