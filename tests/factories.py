@@ -1,7 +1,10 @@
 """What several test files build."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from fewlier import AnomalyDetector
 from fewlier.density import DENSITIES
@@ -49,6 +52,30 @@ def payments(n=200, seed=0):
     ).mask(rng.random((n, 3)) < 0.05, None)
     features.insert(0, "id", [f"{i:06d}" for i in range(n)])
     return features.assign(fraud=np.where(np.arange(n) % 5 == 4, np.nan, is_fraud))
+
+
+def typed_rows(n=300, seed=0, zone="UTC"):
+    """Return an Arrow table with columns of the types that files and engines have, with gaps."""
+    rng = np.random.default_rng(seed)
+    seconds = rng.integers(0, 90 * 86_400, n) + 1_700_000_000
+    moments = pa.array(seconds * 10**6, pa.timestamp("us"))
+    cents = [None if i % 17 == 0 else Decimal(int(c)) / 100 for i, c in enumerate(seconds % 9999)]
+    columns = {
+        "at": moments,
+        "day": moments.cast(pa.date32(), safe=False),
+        "price": pa.array(cents, pa.decimal128(10, 2)),
+        "city": pa.array(rng.choice(["Bern", "Oslo", "Rome"], n)).dictionary_encode(),
+        "visits": pa.array([None if i % 13 == 0 else i % 7 for i in range(n)], pa.int32()),
+        "id": pa.array(range(n)),
+    }
+    return pa.table(columns | ({"zoned": moments.cast(pa.timestamp("us", zone))} if zone else {}))
+
+
+def save_typed_model(path, zone="UTC"):
+    """Write a model for `typed_rows` to a path, and return the path."""
+    rows = typed_rows(zone=zone).drop_columns("id")
+    small().fit(rows, np.where(np.arange(300) % 20 == 3, 1.0, np.nan)).save(path)
+    return path
 
 
 def visits(seed=0, n=120):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 from fewlier.atomic import PathLike
@@ -56,7 +57,7 @@ def score(df: "DataFrame", model: PathLike, *, with_reason: bool = True) -> "Dat
 
     def score_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         torch.set_num_threads(1)
-        return map(scorer, batches)
+        return (_score(scorer, batch) for batch in batches)
 
     return df.mapInArrow(score_partition, schema)
 
@@ -92,11 +93,30 @@ def to_udf(model: PathLike, *, with_reason: bool = True) -> Any:  # noqa: ANN401
     def anomaly(rows: pa.Array) -> pa.Array:
         torch.set_num_threads(1)
         batch = pa.RecordBatch.from_struct_array(rows)
-        scored = scorer(batch)
+        scored = _score(scorer, batch)
         names = scored.schema.names[batch.num_columns :]
         return pa.StructArray.from_arrays([scored[name] for name in names], names)
 
     return arrow_udf(anomaly, _added(with_reason))
+
+
+def _score(scorer: BatchScorer, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Score rows as `BatchScorer` does, whatever the time zone of the session.
+
+    A moment comes with that zone. If the model was trained on clocks without a zone, what the
+    clock of the session shows counts.
+    """
+    columns, plain = rows.columns, rows
+    for column in scorer.model.encoder.schema.columns:
+        if column.date and not column.date.form.is_zoned and column.source in rows.schema.names:
+            moments = plain[column.source]
+            if pa.types.is_timestamp(moments.type) and moments.type.tz:
+                place = plain.schema.get_field_index(column.source)
+                plain = plain.set_column(place, column.source, pc.local_timestamp(moments))
+    scored = scorer(plain)
+    new = scored.columns[len(columns) :]
+    schema = scorer.schema(rows.schema)
+    return pa.RecordBatch.from_arrays([*columns, *new], schema=schema)
 
 
 def _added(with_reason: bool) -> Any:  # noqa: ANN401 - Spark ships no types that fit

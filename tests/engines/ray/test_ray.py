@@ -12,7 +12,7 @@ import pytest
 import ray
 import ray.data
 import slowness
-from factories import FEATURES, payments
+from factories import FEATURES, payments, save_typed_model, typed_rows
 
 from fewlier import AnomalyDetector, UserError
 from fewlier.batches import BatchScorer
@@ -62,6 +62,17 @@ def test_integers_with_gaps_stay_integers_and_a_column_may_be_empty(model, detec
     assert found["visits"].combine_chunks().equals(visits)
     expected = detector.anomaly_score(table.to_pandas().astype({"city": object}))
     assert found["anomaly_score"].to_pylist() == expected.tolist()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_dates_decimals_and_dictionaries_get_the_scores_of_one_process(tmp_path):
+    rows = typed_rows(seed=5, zone="Europe/Zurich")
+    model = save_typed_model(tmp_path / "m.fewlier", zone="Europe/Zurich")
+    expected = AnomalyDetector.load(model).anomaly_score(rows.drop_columns("id")).tolist()
+    found = whole(score(ray.data.from_arrow(blocks(rows, 100)), model, workers=2))
+    assert found["id"].to_pylist() == rows["id"].to_pylist()
+    assert found["anomaly_score"].to_pylist() == expected
+    assert found["zoned"].type == rows["zoned"].type
 
 
 @pytest.mark.usefixtures("cluster")

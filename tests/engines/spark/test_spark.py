@@ -1,8 +1,9 @@
 """Spark: what a session scores is, bit for bit, what one process scores."""
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from factories import FEATURES, payments
+from factories import FEATURES, payments, save_typed_model, typed_rows
 from pyspark.sql import Row
 
 from fewlier import AnomalyDetector, UserError
@@ -78,3 +79,39 @@ def test_what_does_not_fit_is_told(payments_of, model):
         score(payments_of.withColumnRenamed("id", "reason"), model)
     with pytest.raises(Exception, match="without 'city'"):
         score(payments_of.drop("city"), model).count()
+
+
+@pytest.fixture(params=["UTC", "Europe/Zurich", "America/New_York"])
+def zone(request, spark):
+    """Let the session have a time zone."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", request.param)
+    yield request.param
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def scored_by_id(frame, model):
+    found = score(frame, model).orderBy("id").toArrow()
+    return found["anomaly_score"].to_pylist()
+
+
+@pytest.mark.parametrize("is_zoned", [False, True])
+def test_dates_decimals_and_dictionaries_get_the_scores_of_one_process(
+    is_zoned, zone, spark, tmp_path
+):
+    """A model of moments with a zone needs a session with the zone that they are written in."""
+    own = zone if is_zoned else None
+    rows, path = typed_rows(seed=5, zone=own), str(tmp_path / "rows.parquet")
+    model = save_typed_model(tmp_path / "m.fewlier", zone=own)
+    pq.write_table(rows, path)
+    expected = AnomalyDetector.load(model).anomaly_score(rows.drop_columns("id")).tolist()
+    frame = spark.read.parquet(path).repartition(3)
+    assert scored_by_id(frame, model) == expected
+    if not is_zoned:  # Spark's other type of moments, of the clock of the session
+        frame = frame.withColumn("at", frame["at"].cast("timestamp"))
+        assert scored_by_id(frame, model) == expected
+        spark.udf.register("anomaly", to_udf(model))
+        frame.createOrReplaceTempView("typed")
+        names = ", ".join(name for name in rows.column_names if name != "id")
+        sql = f"SELECT id, anomaly(struct({names})).anomaly_score AS s FROM typed ORDER BY id"
+        assert spark.sql(sql).toArrow()["s"].to_pylist() == expected
