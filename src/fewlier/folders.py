@@ -20,6 +20,7 @@ from fewlier.scored import check_free
 from fewlier.shown import list_some
 from fewlier.table.folder import TableFolder
 from fewlier.table.reading import Batch, naming, open_table
+from fewlier.table.streams import check_types
 from fewlier.table.writing import Write, create_folder, create_table, output_names
 from fewlier.threads import ahead
 
@@ -164,7 +165,8 @@ def _check_columns(model: FittedModel, folder: TableFolder) -> None:
     for _, file, _ in folder.files():
         with naming(file.name):
             check_free(file.columns)
-        Batch(file.name, file.schema.empty_table(), 0, file.delimiter).table(model.encoder.schema)
+            Batch(file.name, file.schema.empty_table(), 0, None).table(model.encoder.schema)
+            check_types(model.encoder.schema, file.schema)
 
 
 def _total(model: FittedModel, scored: Generator[Scored]) -> tuple[Tally, int]:

@@ -279,6 +279,48 @@ def test_text_that_turns_from_numbers_to_words_is_refused_with_its_file(
     assert not (tmp_path / "m.fewlier").exists()
 
 
+WRONG = {
+    "a truth value": ("amount", [True, False], "must hold numbers.*got the type bool"),
+    "a moment": (
+        "visits",
+        [pd.Timestamp("2024-01-01")] * 2,
+        r"must hold numbers.*got the type timestamp",
+    ),
+    "a list": ("city", [["Bern"], ["Oslo"]], r"must hold categories.*got the type list<.*string>"),
+}
+
+
+@pytest.mark.parametrize(("column", "cells", "message"), WRONG.values(), ids=WRONG)
+def test_a_column_of_another_type_than_in_training_is_refused_with_both(
+    column, cells, message, big, model, fewlier, tmp_path
+):
+    """Two rows are too few to say so by their cells."""
+    ROWS[:2].assign(**{column: cells}).to_parquet(big / "2026" / "b.parquet", index=False)
+    done = fewlier("score", big, "-m", model, "-o", tmp_path / "out")
+    assert done.code == 2
+    assert re.search(rf"2026.b\.parquet: column '{column}' {message}", done.err), done.err
+
+
+@pytest.mark.slow
+def test_other_columns_may_differ_between_files(big, model, fewlier, tmp_path):
+    ROWS.assign(id=1, note="x").to_parquet(big / "2026" / "b.parquet", index=False)
+    done = fewlier("score", big, "-m", model, "-o", tmp_path / "out")
+    assert done.code == 0
+    assert "passed through: id, fraud, note" in done.err
+    assert pq.read_table(tmp_path / "out/2026/b.parquet")["note"].to_pylist() == ["x"] * 300
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_columns_in_the_names_of_folders_are_named_and_not_read(model, fewlier, tmp_path):
+    parts = {"year=2025/month=1/a": ROWS[:120], "year=2026/month=1/a": ROWS[120:]}
+    big = write(tmp_path / "hive", "parquet", parts)
+    note = "only the names of folders hold are not read: 'year', 'month'. In Python pyarrow.dataset"
+    assert note in fewlier("score", big, "-m", model, "-o", tmp_path / "out").err
+    assert note in fewlier("fit", big, *flags("-o", tmp_path / "new.fewlier")).err
+    assert (tmp_path / "out" / "year=2026" / "month=1" / "a.parquet").exists()
+
+
 @pytest.mark.slow
 def test_files_may_be_packed_and_small(model, fewlier, tmp_path):
     big = tmp_path / "big"

@@ -147,8 +147,8 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             strict=strict,
             progress=FitProgress(show.reading, announcing("training", show.training, hint)),
         )
-    if isinstance(file, TableFolder) and file.left_out_note:
-        say(f"note: {file.left_out_note}")
+    for note in file.notes if isinstance(file, TableFolder) else ():
+        say(f"note: {note}")
     if "" in file.columns:
         say("note: the column without a name, such as an index, was left out.")
     save(detector, output, as_json)

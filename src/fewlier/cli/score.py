@@ -114,8 +114,8 @@ def _check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite
     from fewlier.table.writing import check_folder_output
 
     check_folder_output(output, folder.root, model, overwrite=overwrite)
-    if folder.left_out_note:
-        say(f"note: {folder.left_out_note}")
+    for note in folder.notes:
+        say(f"note: {note}")
 
 
 def _engine(

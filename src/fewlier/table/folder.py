@@ -11,7 +11,7 @@ from typing import final
 from fewlier.atomic import PathLike
 from fewlier.errors import UserError
 from fewlier.progress import ReadSoFar, Tell, untold
-from fewlier.shown import list_some
+from fewlier.shown import list_names, list_some
 from fewlier.table.reading import Batch, TableFile, is_standard, open_table
 
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt")
@@ -68,10 +68,20 @@ class TableFolder:
         return cls(name, folder, tables, tuple(p for p in seen if p not in set(tables)))
 
     @property
-    def left_out_note(self) -> str:
-        """Which files were left out, in a sentence; empty if none was."""
+    def notes(self) -> tuple[str, ...]:
+        """What is not read: other files, and what the names of folders say; in sentences."""
         names = list_some(repr(str(path.relative_to(self.root))) for path in self.left_out)
-        return f"not tables by their names, left out: {names}." if names else ""
+        notes = [f"not tables by their names, left out: {names}."] if names else []
+        parts = (part for path in self.paths for part in path.relative_to(self.root).parts[:-1])
+        said = dict.fromkeys(
+            name for name, is_hive, _ in (p.partition("=") for p in parts) if is_hive
+        )
+        if said:
+            notes.append(
+                f"columns that only the names of folders hold are not read: {list_names(said)}. "
+                'In Python pyarrow.dataset.dataset(..., partitioning="hive") has them.'
+            )
+        return tuple(notes)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

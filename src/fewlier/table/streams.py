@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from fewlier.errors import UserError
 from fewlier.shown import list_names
+from fewlier.table.columns import Kind
 from fewlier.table.reading import Batch, batch_rows, naming
+from fewlier.table.schema import Schema
 
 BLOCK_ROWS = 65_536
 """Rows of a stream that are looked at together, however they come."""
@@ -167,4 +169,23 @@ def check_same(expected: pa.Schema, found: pa.Schema, where: str) -> None:
             raise UserError(
                 f"column {field.name!r} must have the type of {where}, {theirs}; got {mine}. "
                 "Write it again with one type."
+            )
+
+
+def check_types(model: Schema, found: pa.Schema) -> None:
+    """Refuse columns of a type that cannot be read as what a model has in them."""
+    types = pa.types
+    for column in model.columns:
+        dtype = found.field(column.source).type
+        plain = dtype.value_type if types.is_dictionary(dtype) else dtype
+        is_moment = types.is_timestamp(plain) or types.is_date(plain) or types.is_time(plain)
+        is_wrong, what = types.is_nested(plain) or types.is_binary(plain), "categories"
+        if column.date:
+            is_wrong, what = is_wrong or types.is_boolean(plain), "dates or times"
+        elif column.kind is not Kind.CATEGORY:
+            is_wrong, what = is_wrong or types.is_boolean(plain) or is_moment, "numbers"
+        if is_wrong:
+            raise UserError(
+                f"column {column.source!r} must hold {what}, as in training; got the type {dtype}. "
+                "Write it again with a type of these."
             )
