@@ -9,17 +9,20 @@ const rows = JSON.parse(readFileSync(0, "utf8"));
 ort.env.wasm.numThreads = 1;
 const session = await ort.InferenceSession.create(readFileSync(model));
 
+const LEAST = -(2n ** 63n);
+const isMissing = (cell) => cell === null || cell === undefined;
 const feeds = {};
 for (const { name, form, codes } of inputs) {
   const cells = rows.map((row) => row[name]);
-  feeds[name] =
-    form === "number"
-      ? new ort.Tensor("float64", Float64Array.from(cells, (cell) => cell ?? NaN), [rows.length])
-      : new ort.Tensor(
-          "int64",
-          BigInt64Array.from(cells, (cell) => BigInt(cell === null ? -1 : (codes[cell] ?? -2))),
-          [rows.length],
-        );
+  const tensor = (type, values) => new ort.Tensor(type, values, [rows.length]);
+  const integers = (missing, read) =>
+    tensor("int64", BigInt64Array.from(cells, (cell) => (isMissing(cell) ? missing : read(cell))));
+  feeds[name] = {
+    number: () => tensor("float64", Float64Array.from(cells, (cell) => cell ?? NaN)),
+    category: () => integers(-1n, (cell) => BigInt(codes[cell] ?? -2)),
+    date: () => integers(LEAST, BigInt), // microseconds
+    offset: () => tensor("int32", Int32Array.from(cells, (cell) => cell ?? 0)), // minutes
+  }[form]();
 }
 const { anomaly_score, p_value, is_anomaly } = await session.run(feeds);
 console.log(
