@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -140,6 +141,19 @@ def test_a_folder_becomes_the_files_that_one_process_writes(fdr, big, model, det
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
     assert shares[-1] == 1
     assert len(shares) == 12 * (1 + (fdr is not None))
+
+
+@pytest.mark.usefixtures("cluster")
+def test_without_renaming_workers_write_directly_and_a_marker_comes_last(
+    big, model, detector, tmp_path, monkeypatch
+):
+    score_folder(detector, big, tmp_path / "renamed", workers=RayWorkers(model, workers=2))
+    monkeypatch.setattr("fewlier.engines.ray._FileScorer", slowness.BucketScorer)
+    monkeypatch.setattr(Path, "rename", slowness.no_rename)
+    score_folder(detector, big, tmp_path / "marked", workers=RayWorkers(model, workers=2))
+    expected = contents(tmp_path / "renamed") | {"_SUCCESS": b""}
+    assert contents(tmp_path / "marked") == expected
+    assert [*tmp_path.rglob("*.tmp")] == []
 
 
 @pytest.mark.usefixtures("cluster")
