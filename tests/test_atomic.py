@@ -159,6 +159,37 @@ def test_without_renaming_a_failure_leaves_nothing_and_no_marker(error, is_there
     assert [*tmp_path.rglob("*")] == [path] * is_there
 
 
+def test_a_volume_of_its_own_is_written_to_and_marked(tmp_path, monkeypatch):
+    """As a folder that a container mounts: it cannot be renamed, and others are elsewhere."""
+    path = tmp_path / "out"
+    path.mkdir()
+    monkeypatch.setattr(Path, "is_mount", lambda one: one == path)
+    with replacing_folder(path) as folder:
+        assert folder == path
+        (folder / "a").touch()
+    assert contents(path) == {"a": b"", MARKER: b""}
+
+
+def test_a_folder_of_an_image_is_emptied_and_filled_in_the_end(tmp_path, monkeypatch):
+    """In a container new folders can be renamed, and those of its image cannot."""
+    path, rename = tmp_path / "out", Path.rename
+    path.mkdir()
+    (path / "old").touch()
+
+    def refuse(one, other):
+        if one == path:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return rename(one, other)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with replacing_folder(path) as folder:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "a").touch()
+        assert [*path.iterdir()] == [path / "old"]
+    assert sorted(path.rglob("*")) == [path / MARKER, path / "sub", path / "sub" / "a"]
+    assert [*tmp_path.iterdir()] == [path]
+
+
 def test_a_copy_that_fails_half_way_leaves_nothing(tmp_path, monkeypatch):
     def fill(source, target):
         target.write_bytes(source.read_bytes()[:2])

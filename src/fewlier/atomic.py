@@ -75,10 +75,12 @@ def replacing_folder(path: PathLike) -> Iterator[Path]:
     """Make a folder that takes the place of `path` when the block ends well; yields where to write.
 
     When it does not, whatever was at `path` is as before. Where folders cannot be renamed, as in
-    object storage, the folder itself is emptied and written to, and a file `MARKER` comes last.
+    object storage, or `path` is a volume of its own, the folder itself is emptied and written to,
+    and a file `MARKER` comes last.
     """
     target = Path(path).resolve()
-    write = _aside if _can_rename_beside(target) else _in_place
+    can_rename = not target.is_mount() and _can_rename_beside(target)
+    write = _aside if can_rename else _in_place
     with write(target) as folder:
         yield folder
 
@@ -92,12 +94,26 @@ def _aside(target: Path) -> Iterator[Path]:
         try:
             yield aside
             with whole():
-                if target.exists():
-                    target.rename(old)
-                aside.rename(target)
+                _exchange(aside, target, old)
         finally:
             for folder in (aside, old):
                 _remove(folder)
+
+
+def _exchange(aside: Path, target: Path, old: Path) -> None:
+    """Put a folder in the place of another, and that one, if there is one, aside."""
+    try:
+        if target.exists():
+            target.rename(old)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _empty(target)  # it belongs to the image of a container, which cannot change
+        for path in aside.iterdir():
+            path.rename(target / path.name)
+        (target / MARKER).touch()
+    else:
+        aside.rename(target)
 
 
 @contextmanager
