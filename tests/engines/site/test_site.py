@@ -109,7 +109,7 @@ def test_the_api_has_every_public_name_with_an_example(site):
     )
     names = {*fewlier.__all__, *(f"plot.{name}" for name in plot.__all__)}
     assert names <= set(entries)
-    without = [name for name, entry in entries.items() if '>&gt;&gt;&gt;' not in entry]
+    without = [name for name, entry in entries.items() if ">&gt;&gt;&gt;" not in entry]
     assert not without
 
 
