@@ -49,6 +49,8 @@ def main(pythons: Sequence[str], *, is_dirty: bool) -> None:
     expect(f"Python {oldest}, the oldest allowed, is among those given", oldest in versions)
     check_claims(project, versions)
     check_engines(project)
+    if not is_dirty:
+        check_committed()
     shutil.rmtree(BUILD, ignore_errors=True)
     say(f"fewlier {project['version']}, commit {commit()}")
     source = ROOT if is_dirty else clone()
@@ -149,12 +151,16 @@ def lower_bound(need: Requirement) -> Version:
     return bounds[0]
 
 
-def clone() -> Path:
-    """Clone the commit into another folder, as its owner alone can read it."""
+def check_committed() -> None:
+    """Check that the files here are those of the commit."""
     changed = run("the folder is a clone", "git", "status", "--porcelain").splitlines()
     names = ", ".join(line[3:] for line in changed[:5]) + (", ..." if len(changed) > 5 else "")
     advice = "commit these, or check them as they are with --dirty"
     expect(f"everything is committed; {advice}: {names}", not changed)
+
+
+def clone() -> Path:
+    """Clone the commit into another folder, as its owner alone can read it."""
     folder = BUILD / "clone"
     command = ("git", "clone", "--quiet", "--no-hardlinks", ROOT, folder)
     run("the folder can be cloned", *command, umask=OTHERS_MAY_NOT_READ)
