@@ -14,11 +14,12 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
 # long again. The others test what is built from those parts, without the checks.
 SHAPED := tests/contract tests/density tests/properties tests/score tests/training
 NO_SHAPES := --jaxtyping-packages=
+MOST := "not long and not network"
 COVERAGE := $(if $(COVER),--cov --cov-append --cov-report=)
 
 ENGINES := $(patsubst tests/engines/%/requirements.txt,%,$(wildcard tests/engines/*/requirements.txt))
 
-.PHONY: help demo check test test-engines lint audit fuzz release-check bench scale guide docs screenshot format clean
+.PHONY: help demo check test test-engines test-long lint audit fuzz release-check bench scale guide docs screenshot format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -29,15 +30,17 @@ demo: $(READY) ## fit, score, explain and report on a built-in table
 check: lint ## format, lint, types, layers and the fast tests: for everyday work
 	$(PYTEST) $(NO_SHAPES) -m "not slow and not network"
 
-test: lint audit ## everything that make check does, known vulnerabilities and all tests
+test: lint audit ## what make check does, known vulnerabilities, and all tests but the long ones
 	rm -f .coverage
-	$(PYTEST) $(COVERAGE) $(SHAPED)
-	$(PYTEST) $(COVERAGE) $(NO_SHAPES) $(SHAPED:%=--ignore=%)
+	$(PYTEST) $(COVERAGE) -m $(MOST) $(SHAPED)
+	$(PYTEST) $(COVERAGE) -m $(MOST) $(NO_SHAPES) $(SHAPED:%=--ignore=%)
 	$(if $(COVER),$(BIN)/coverage report --fail-under=$(COVERAGE_FLOOR))
 
 # Each folder of tests/engines that has a requirements.txt is tested in an environment of its own.
-test-engines: $(ENGINES:%=test-engine-%) ## fewlier inside other systems, each in its own environment
-	@$(if $(ENGINES),:,echo "tests/engines holds no engine yet: there is nothing to run.")
+test-engines: test-long $(ENGINES:%=test-engine-%) ## the long tests, and fewlier inside other systems
+
+test-long: $(READY) ## tests of many seconds, such as load on a service, and all commands of the guides
+	$(PYTEST) $(NO_SHAPES) -m "long and not network"
 
 test-engine-%: build/engines/%/.ready
 	build/engines/$*/bin/python -m pytest $(NO_SHAPES) --confcutdir=tests/engines/$* tests/engines/$*

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "GUIDE.md"
 LABELLING = ROOT / "docs" / "LABELLING.md"
 PAGES = [ROOT / "docs" / name for name in ("PYTHON.md", "PRODUCTION.md")]
-DOCUMENTS = [GUIDE, LABELLING, *PAGES, ROOT / "README.md"]
+LONG = [pytest.param(path, marks=pytest.mark.long) for path in (GUIDE, LABELLING)]
+DOCUMENTS = [*LONG, *PAGES, ROOT / "README.md"]
 TOOL = ROOT / "tools" / "guide.py"
 
 

@@ -75,6 +75,7 @@ print(json.dumps(peaks), file=sys.stderr)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak there")
 def test_the_memory_of_a_fit_does_not_grow_with_the_rows(tmp_path):
     rng = np.random.default_rng(0)

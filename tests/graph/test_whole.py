@@ -141,6 +141,7 @@ def test_a_model_on_a_gpu_is_refused(models, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["stays", "calls", "best", "flow, splines"])
 def test_no_number_of_a_formula_is_rounded(models, name):
     """torch.onnx writes plain numbers as float32, also beside tensors of float64."""

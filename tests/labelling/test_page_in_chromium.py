@@ -98,6 +98,7 @@ def command(table, answers):
         process.kill()
 
 
+@pytest.mark.long
 def test_of_sixty_answers_none_is_lost_when_the_server_is_killed_half_way(chromium, tmp_path):
     table, path, asked = tmp_path / "shop.csv", tmp_path / "labels.jsonl", []
     shop().to_csv(table, index=False)

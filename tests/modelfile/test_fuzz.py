@@ -12,6 +12,7 @@ N_RUNS = 500
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_changed_model_file_raises_anything_but_a_format_error(tmp_path):
     pytest.importorskip("atheris", reason="atheris has wheels for Linux on x86-64 only")
     fuzz = [sys.executable, FUZZER, tmp_path / "corpus", f"-runs={N_RUNS}", "-seed=1"]

@@ -27,6 +27,7 @@ def service(path):
         assert running_.process.poll() is None
 
 
+@pytest.mark.long
 def test_half_open_and_slow_clients_hold_up_nobody(service):
     idle = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(30)]
     for number, one in enumerate(idle[:15]):
@@ -54,6 +55,7 @@ def test_a_killed_worker_is_replaced(service):
     assert service.post("/score", ONE).status == 200
 
 
+@pytest.mark.long
 def test_a_worker_that_starts_while_the_file_is_damaged_goes_on_with_the_last_good_one(
     path, detector, tmp_path
 ):
@@ -131,6 +133,7 @@ def test_the_token_is_asked_for_everywhere_but_of_health(path, tmp_path):
         assert service.stop() == 0
 
 
+@pytest.mark.long
 def test_a_replaced_file_is_taken_up_without_a_dropped_request(path, detector, other, tmp_path):
     folder = tmp_path / "models"
     folder.mkdir()
@@ -192,6 +195,7 @@ def test_a_service_that_is_told_to_stop_answers_what_has_begun(path):
         assert "every request that had begun was answered" in service.lines[-1]
 
 
+@pytest.mark.long
 def test_overload_is_answered_at_once_and_passes(path):
     with running(path, "--max-waiting", 2, "--max-seconds", 10) as service:
         slow = {"rows": RECORDS * 3}

@@ -17,7 +17,7 @@ from services import JSON, running
 
 from fewlier.service.arrow import MEDIA_TYPE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 N, N_BODIES, N_CONNECTIONS = 10_000, 1_000, 4
 """Requests, the bodies that they are put together from, and how many are sent at a time."""
 STATUSES = {200, 400, 404, 413, 415}

@@ -14,7 +14,7 @@ from services import JSON, running
 
 from fewlier.service.arrow import MEDIA_TYPE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 SECONDS, N_CONNECTIONS = 20, 6
 WARM_SECONDS = 5
 MAX_GROWTH = 32

@@ -202,7 +202,10 @@ def test_metrics_are_summed_over_workers(service):
     values = 'fewlier_drift{column="amount",model="pay",what="values"}'
     assert metric(service, values) > 0.3
     assert metric(service, 'fewlier_share_flagged{model="pay"}') > 0.4
-    assert metric(service, 'fewlier_errors_total{endpoint="score"}') > 0
+    errors = 'fewlier_errors_total{endpoint="score"}'
+    before = metric(service, errors)
+    service.post("/score", {"rows": "none"})
+    assert metric(service, errors) == before + 1
 
 
 def test_the_log_is_json_without_secrets(service):

@@ -9,7 +9,7 @@ from factories import small
 from fewlier.batches import BatchScorer
 from fewlier_bench.studies import scale
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture
