@@ -1,5 +1,5 @@
 # The HTTP service, run by a user without rights. docs/PRODUCTION.md says how to build and start it.
-FROM python:3.12-slim
+FROM python:3.11-slim
 
 RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu
 WORKDIR /source
