@@ -15,6 +15,8 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
 SHAPED := tests/contract tests/density tests/properties tests/score tests/training
 NO_SHAPES := --jaxtyping-packages=
 MOST := "not long and not network"
+# Arithmetic without the instructions of this processor: other last bits, as on another machine.
+PLAIN_PROCESSOR := MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default
 COVERAGE := $(if $(COVER),--cov --cov-append --cov-report=)
 
 ENGINES := $(patsubst tests/engines/%/requirements.txt,%,$(wildcard tests/engines/*/requirements.txt))
@@ -34,6 +36,7 @@ test: lint audit ## what make check does, known vulnerabilities, and all tests b
 	rm -f .coverage
 	$(PYTEST) $(COVERAGE) -m $(MOST) $(SHAPED)
 	$(PYTEST) $(COVERAGE) -m $(MOST) $(NO_SHAPES) $(SHAPED:%=--ignore=%)
+	$(PLAIN_PROCESSOR) $(PYTEST) $(NO_SHAPES) tests/golden
 	$(if $(COVER),$(BIN)/coverage report --fail-under=$(COVERAGE_FLOOR))
 
 # Each folder of tests/engines that has a requirements.txt is tested in an environment of its own.

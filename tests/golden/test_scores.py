@@ -1,8 +1,9 @@
 import pytest
 from golden.scores import CASES, differences, expected, observe
 
-# Other processors round otherwise; on the machine that wrote the file, see scores.py.
-TOLERANCE = 1e-4
+# Training amplifies rounding: processors that sum in another order come out up to 4e-7 apart, with
+# every decision the same. A gradient that hung on a last bit once moved contributions by 1e-4.
+TOLERANCE = 1e-5
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,10 +1,8 @@
 """What survives a model file."""
 
-import json
 import pickle  # noqa: TID251 - to show that it is refused
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,8 +16,6 @@ from fewlier.density import DENSITIES
 from fewlier.modelfile import file
 from fewlier.modelfile.container import opened
 from fewlier.modelfile.probes import extreme_rows
-
-GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.mark.slow
@@ -151,28 +147,6 @@ def test_the_memory_of_a_very_wide_table_loads(monkeypatch, tmp_path):
     assert len(loaded._kept_rows) <= 10
     loaded.set_params(false_alarm_rate=0.5).update(visits(1).head(8), LABELS[:8])
     assert loaded.summary_.n_anomaly == 12
-
-
-def test_the_golden_file_loads_and_scores_as_recorded():
-    expected = json.loads((GOLDEN / "version_1.json").read_text("utf-8"))
-    loaded = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
-    assert parts_of(GOLDEN / "version_1.fewlier")[0]["version"] == 1
-    table = pd.DataFrame(expected["rows"])
-    scores = loaded.anomaly_score(table)
-    np.testing.assert_allclose(scores, expected["scores"], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(loaded.explain(table).score, scores, rtol=1e-12, atol=1e-6)
-    np.testing.assert_allclose(loaded.predict_proba(table)[:, 1], expected["proba"], rtol=1e-3)
-    assert loaded.threshold_ == expected["threshold"]
-    assert list(loaded.drift(visits().assign(age=70.0)).columns) == expected["drifted"]
-
-
-@pytest.mark.slow
-def test_the_golden_file_can_be_updated():
-    loaded = AnomalyDetector.load(GOLDEN / "version_1.fewlier")
-    before = loaded.anomaly_score(visits())
-    loaded.update(visits(3).head(20), LABELS[:20])
-    assert loaded.summary_.n_anomaly == 12
-    assert not np.array_equal(loaded.anomaly_score(visits()), before)
 
 
 def test_a_file_is_opened_without_torch_and_its_probes_are_no_training_rows(saved):

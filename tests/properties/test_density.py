@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fewlier.density import Made
 from fewlier.density.base import mean_over_passes
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Substitutes, Terms, row_terms, substitutes_from
+from fewlier.density.terms import Substitutes, Terms, row_log_p, row_terms, substitutes_from
 from fewlier.table import Encoder, Kind, Table, infer_schema
 
 few_seeds = given(seed=st.integers(0, 2**32 - 1))
@@ -239,6 +239,16 @@ def terms_with_gaps(seed):
     observed[0] = False
     rest = torch.from_numpy(rng.normal(-7, 3, 31))
     return terms_of(torch.from_numpy(value), rest=rest), torch.from_numpy(observed)
+
+
+@pytest.mark.parametrize("start", [-1e-7, 0.0, 1e-7])
+def test_training_sees_presence_once_on_either_side_of_zero_where_it_starts(start):
+    flags = torch.tensor([[True, False]]), torch.tensor([[False, False]])
+    rows = Rows(torch.zeros(1, 2), torch.zeros(1, 2), *flags)
+    presence = torch.full((1, 2), start, requires_grad=True)
+    substitutes = Substitutes(torch.tensor([3.0, 4.0]), torch.zeros(2))
+    row_log_p(terms_of(torch.tensor([[1.0, 2.0]]), presence), rows, substitutes).sum().backward()
+    torch.testing.assert_close(presence.grad, torch.ones(1, 2))
 
 
 @few_seeds

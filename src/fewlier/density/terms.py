@@ -75,7 +75,21 @@ def row_terms(terms: Terms, rows: Rows, substitutes: Substitutes) -> Float[Tenso
 
     Presence counts only where it is surprising, so that it never makes a row look more normal.
     """
-    value = torch.where(rows.observed, terms.value, substitutes.typical.unsqueeze(-2))
-    value = torch.where(rows.impossible, substitutes.floor.unsqueeze(-2), value)
-    cells = value + terms.presence.clamp_max(0)
+    cells = _values(terms, rows, substitutes) + terms.presence.clamp_max(0)
     return torch.cat([cells.mT, terms.rest.unsqueeze(-2)], -2).mT
+
+
+def row_log_p(terms: Terms, rows: Rows, substitutes: Substitutes) -> Float[Tensor, "*n"]:
+    """Return log p of each row as training sees it: expected presence counts too.
+
+    By surprises alone, knowing when cells are missing would gain nothing over the column's own
+    rate, and would not be learned. It is the same as the sum of `row_terms` and of what they leave
+    out, but not two halves that are cut off at 0: there both would have a gradient, and 0 is where
+    training starts.
+    """
+    return (_values(terms, rows, substitutes) + terms.presence).sum(-1) + terms.rest
+
+
+def _values(terms: Terms, rows: Rows, substitutes: Substitutes) -> Float[Tensor, "*n d"]:
+    value = torch.where(rows.observed, terms.value, substitutes.typical.unsqueeze(-2))
+    return torch.where(rows.impossible, substitutes.floor.unsqueeze(-2), value)

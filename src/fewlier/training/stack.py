@@ -15,7 +15,7 @@ from fewlier.arrays import Ints
 from fewlier.density.base import Density, mean_over_passes
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
-from fewlier.density.terms import row_terms, substitutes_from
+from fewlier.density.terms import row_log_p, substitutes_from
 from fewlier.progress import Progress, silent
 from fewlier.threads import one_thread
 from fewlier.training.adam import Adam
@@ -263,10 +263,7 @@ class _Stack:
         if self.is_complete:  # the common case, and faster
             return terms.value.sum(-1) + terms.rest
         counted = rows.has_value & (sample.weight.unsqueeze(-1) > 0)
-        parts = row_terms(terms, rows, substitutes_from(terms.first(n), counted[:, :n]))
-        # Expected presence counts too: by surprises alone, knowing when cells are missing would
-        # gain nothing over the column's own rate, and would not be learned.
-        return parts.sum(-1) + terms.presence.clamp_min(0).sum(-1)
+        return row_log_p(terms, rows, substitutes_from(terms.first(n), counted[:, :n]))
 
     @torch.no_grad()
     def _judge(self) -> Float[Tensor, " m"]:
