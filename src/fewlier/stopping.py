@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-"""What ends the program: a terminal that closes, Ctrl-C, and the system."""
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name)
+)
+"""What ends the program: a terminal that closes (not on Windows), Ctrl-C, and the system."""
 # The steps that happen whole take milliseconds; one that hangs must not keep the process.
 _PATIENCE = 5.0
 # A progress bar stands in the line, and has hidden the cursor.
@@ -72,7 +74,8 @@ def farewell(sentence: Callable[[], str]) -> Iterator[None]:
 def listen() -> None:
     """End this process with 128 + n when it gets one of `SIGNALS`; for the main thread, once."""
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)
+    if hasattr(os, "set_blocking"):  # on Windows from Python 3.12 on
+        os.set_blocking(writer, False)
     threading.Thread(target=_wait, args=(reader,), name="signals", daemon=True).start()
     signal.set_wakeup_fd(writer)  # written to at once, also during a long call
     for number in SIGNALS:
@@ -113,7 +116,7 @@ def _leave() -> None:
         _remove(path)
     start = _CLEAR_LINE_SHOW_CURSOR if os.isatty(2) else b""
     with suppress(OSError, ValueError):  # nobody may be listening
-        if select.select([], [2], [], 0)[1]:
+        if os.name == "nt" or select.select([], [2], [], 0)[1]:  # Windows asks sockets alone
             os.write(2, start + f"fewlier: {sentence}\n".encode())
 
 

@@ -2,11 +2,10 @@
 
 import os
 import sys
-import termios
-import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from fewlier.errors import UserError
 from fewlier.stopping import farewell
 
 NAMES = {"\x7f": "backspace", "\x08": "backspace", " ": "space", "\r": "enter", "\n": "enter"}
@@ -27,6 +26,14 @@ def reading_keys(if_stopped: Callable[[], str]) -> Iterator[Callable[[], str]]:
         with farewell(if_stopped):
             yield _read_line
         return
+    try:
+        import termios
+        import tty
+    except ImportError as error:
+        raise UserError(
+            "Single keys must come from a terminal of Unix; this system has none. Leave "
+            "--terminal out, and answer in the browser."
+        ) from error
     before = termios.tcgetattr(descriptor)
 
     def restore() -> str:
@@ -52,6 +59,8 @@ def read_text(prompt: str) -> str:
     descriptor = sys.stdin.fileno()
     if not os.isatty(descriptor):
         return sys.stdin.readline().strip()
+    import termios
+
     sys.stderr.write(prompt)
     sys.stderr.flush()
     now = termios.tcgetattr(descriptor)

@@ -149,7 +149,8 @@ def _end_with_parent() -> None:
 def main(folder: Path) -> None:
     """Do a job, and write down what the user can mend."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    os.nice(_PATIENCE)
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(_PATIENCE)
     try:
         _fit(folder)
     except UserError as error:

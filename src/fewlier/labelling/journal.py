@@ -1,6 +1,5 @@
 """`Journal`: the file of answers. One JSON record a line, only ever added to, on disk at once."""
 
-import fcntl
 import json
 import os
 import re
@@ -11,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
+import filelock
+
 from fewlier import __version__
 from fewlier.atomic import PathLike
 from fewlier.errors import UserError, warn
@@ -19,6 +20,8 @@ from fewlier.stopping import whole
 
 FORMAT = "fewlier answers"
 FORMAT_VERSION = 1
+# Windows would write other ends of lines.
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 def now() -> str:
@@ -76,14 +79,15 @@ class Journal:
     def __init__(self, path: PathLike) -> None:
         self._path = Path(path)
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            self._file = os.open(self._path, _FLAGS, 0o666)
         except OSError as error:
             raise UserError(
                 f"{path}: a file for answers must be one that can be written; {error.strerror}."
             ) from error
         try:
             self._lock()
-            self.recorded = Recorded.of(self._path.read_bytes(), str(path))
+            with os.fdopen(self._file, "rb", closefd=False) as file:  # Windows lets none else read
+                self.recorded = Recorded.of(file.read(), str(path))
             self._n_bytes = self.recorded.n_bytes
             os.ftruncate(self._file, self._n_bytes)
         except BaseException:
@@ -93,11 +97,12 @@ class Journal:
     def begin(self, columns: Sequence[str]) -> None:
         """Write the first line of a new file."""
         self._write(_header(columns))
-        folder = os.open(self._path.resolve().parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # else the file itself may be gone after a power cut
-        finally:
-            os.close(folder)
+        with suppress(PermissionError):  # Windows opens no folder
+            folder = os.open(self._path.resolve().parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)  # else the file itself may be gone after a power cut
+            finally:
+                os.close(folder)
 
     def add(self, answer: Answer) -> None:
         """Write an answer; it is on disk when this returns."""
@@ -151,13 +156,18 @@ class Journal:
 
     def _lock(self) -> None:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            is_ours = filelock.lock_descriptor(self._file, blocking=False)
+        except OSError as error:
+            raise UserError(
+                f"{self._path}: a file for answers must be one that a session can lock against "
+                f"others; {error.strerror}. Give a path on another disk."
+            ) from error
+        if not is_ours:
             holder = _holder(os.fstat(self._file))
             raise UserError(
                 f"{self._path}: only one session can write answers at a time; {holder} has this "
                 "file open. Close it, or give another file and merge the two later."
-            ) from error
+            )
 
 
 def read_answers(path: PathLike) -> Recorded:
@@ -246,8 +256,8 @@ def _read_line(line: bytes, stack: list[Answer], where: str) -> None:
 def _holder(file: os.stat_result) -> str:
     """Name the process that has a lock on a file, where the system says which."""
     with suppress(OSError):
-        device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
         locks = Path("/proc/locks").read_text("ascii")
+        device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
         if found := re.search(rf"FLOCK .* (\d+) {device} ", locks):
             return f"process {found[1]}"
     return "another session"
