@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.shown import shown
+from fewlier.shown import number, rounded, shown, whole
 
 
 @given(st.text())
@@ -53,3 +53,23 @@ def test_long_text_is_cut_to_a_length_as_it_is_shown():
     assert shown("abcdef", 6) == "abcdef"
     assert shown("abcdefg", 6) == "abcde…"
     assert shown("\x1b" * 10**6, 6) == r"\x1b\…"
+
+
+@pytest.mark.parametrize(
+    "value", [0.1, 2e-4, 3.25, 912.0, 2024.0, 99999.5, 1234567.891, 4e14, -7e5]
+)
+def test_numbers_are_written_without_exponents_and_their_whole_part_is_exact(value):
+    text = number(value)
+    assert "e" not in text
+    read = float(text.replace(",", ""))
+    assert read == pytest.approx(value, rel=5e-5, abs=0)
+    assert abs(read - value) <= 0.5
+    assert ("," in text) == (abs(value) >= 10_000)
+
+
+@given(st.floats(-1e300, 1e300))
+def test_every_number_is_written_alone_and_beside_others(value):
+    for text in (number(value), number(value, [1e6]), rounded(value, 2), whole(value)):
+        read = float(text.replace(",", ""))
+        assert read == pytest.approx(value, rel=1e-4, abs=0.005)
+    assert float(whole(value).replace(",", "")) == pytest.approx(value, rel=1e-11, abs=0)

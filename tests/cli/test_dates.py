@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fewlier import AnomalyDetector, FewlierWarning, Made
+from fewlier.reasons.reason import Reason
 from fewlier.table import Table
 
 N, WRITTEN = 900, "%d/%m/%Y %H:%M"
@@ -89,6 +91,18 @@ def test_the_columns_of_the_detector_are_those_of_the_user(detector):
     lines = explanation.to_arrow().to_pylist()
     assert lines[0]["value"] == as_text(orders(3))["when"][0]
     assert {line["aspect"] for line in lines} == {"date", "time of day", "weekday", None}
+
+
+def test_expected_dates_are_written_as_the_dates_of_the_column(detector):
+    reasons = detector.explain(order_at("06/03/2026 03:12")).top(0, n=4)
+    (date,) = (reason for reason in reasons if reason.aspect == "date")
+    ends = date.expectation.split(" to ")
+    assert len(ends) == 2
+    for end in ends:
+        assert datetime.strptime(end, "%d/%m/%Y").year in (2025, 2026)
+    american = Reason("t (time of day)", "3:12 AM", 1.0, 12.0, 8.5, 17.25, aspect="time of day")
+    american = american._replace(form="%m/%d/%Y %I:%M %p")
+    assert american.expectation == "08:30 AM–05:15 PM"
 
 
 def test_text_native_types_and_arrays_score_alike(detector):

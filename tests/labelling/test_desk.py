@@ -13,6 +13,7 @@ from labelling.conftest import HOSTILE, open_session, shop
 from fewlier import AnomalyDetector, Session
 from fewlier.labelling.desk import MOST_TEXT, Desk
 from fewlier.labelling.subject import cells_of
+from fewlier.shown import whole
 
 
 def ask(desk, action="state", **body):
@@ -73,7 +74,7 @@ def test_a_card_shows_every_column_of_the_row_and_of_the_rows_beside_it(desk, se
     for name in ("amount", "visits", "weight"):
         for key, number in {"value": card["row"], **card["beside"]}.items():
             cell = cells_of(session.table, number)[name]
-            assert shown[name][key] == (None if cell is None else f"{cell:.12g}")
+            assert shown[name][key] == (None if cell is None else whole(cell))
     unscored = [cell["column"] for cell in card["cells"] if "adds" not in cell]
     assert unscored == ["id", "note"]
     adds = [cell["adds"] for cell in card["cells"] if "adds" in cell]

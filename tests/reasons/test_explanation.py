@@ -220,7 +220,26 @@ def test_an_explanation_of_missing_cells_alone_reads_back(detector):
     ("reason", "words"),
     [
         (Reason("visits", 912.0, 14.23), "visits = 912: +14.2"),
-        (Reason("amount", 1234567.891, -0.04), "amount = 1.2346e+06: -0.0"),
+        (Reason("amount", 1234567.891, -0.04), "amount = 1,234,568: -0.0"),
+        (Reason("year", 2024.0, 1, 2000, 1990, 2010), "year = 2024, expected 1990–2010: +1.0"),
+        (
+            Reason("limit", 5e5, 1.0, 1e5, -61234.0, 321234.0),
+            "limit = 500,000, expected -60,000 to 320,000: +1.0",
+        ),
+        (
+            Reason("limit", 5e3, 1.0, 1e6, 2e5, 3e6),
+            "limit = 5,000, expected 200,000–3,000,000: +1.0",
+        ),
+        (
+            Reason("limit", 2e6, 1.0, expected_categories={"0": 0.8, "5000000": 0.04}),
+            "limit = 2,000,000, expected 0 (80 %), 5,000,000 (4 %): +1.0",
+        ),
+        (
+            Reason(
+                "bound (date)", "19-12-1997", 1.0, 0.0, 0.0, 9e8, aspect="date", form="%d-%m-%Y"
+            ),
+            "bound (date) = 19-12-1997, expected 01-01-1970 to 09-07-1998: +1.0",
+        ),
         (Reason("city", "Bern", 2.0), "city = Bern: +2.0"),
         (Reason("city", None, 0.5), "city is missing: +0.5"),
         (Reason("ms", 912.0, 14.2, 21.0, 12.3, 40.4), "ms = 912, expected 12–40: +14.2"),
@@ -229,7 +248,7 @@ def test_an_explanation_of_missing_cells_alone_reads_back(detector):
         (Reason("ms", 5.0, 4, 2, 1, 3, None, 0.97), "ms = 5, expected missing (97 %): +4.0"),
         (Reason("t", 40.0, 1.0, 1.0, -5.24, 3.06), "t = 40, expected -5.2 to 3.1: +1.0"),
         (Reason("t", 40.0, 1.0, 1.0, 1234.11, 1234.92), "t = 40, expected 1234.11–1234.92: +1.0"),
-        (Reason("t", 40.0, 1.0, 1.0, 1234.0, 98765.0), "t = 40, expected 1000–99000: +1.0"),
+        (Reason("t", 40.0, 1.0, 1.0, 1234.0, 98765.0), "t = 40, expected 1,000–99,000: +1.0"),
         (Reason("t", 40.0, 1.0, 1.0, 2e-9, 3e-9), "t = 40, expected 2e-09–3e-09: +1.0"),
         (Reason("t", 40.0, 1.0, 3.0, 3.0, 3.0), "t = 40, expected 3: +1.0"),
         (

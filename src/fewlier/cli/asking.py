@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from fewlier.cli.keys import END, read_text, reading_keys
 from fewlier.cli.screen import print_grid, say
 from fewlier.errors import UserError
-from fewlier.shown import shown
+from fewlier.shown import shown, whole
+from fewlier.table.cells import number_text
 
 if TYPE_CHECKING:
     from fewlier.labelling.answers import Cell
@@ -99,8 +100,8 @@ def _show(session: "Session", question: "Question") -> None:
         named.add(source)
     for name in question.cells:
         if name not in named:
-            others = [_text(cells.get(name)) for cells in beside.values()]
-            lines.insert(0, [name, _text(question.cells[name]), "", "", *others])
+            others = [_text(cells.get(name), number_text) for cells in beside.values()]
+            lines.insert(0, [name, _text(question.cells[name], number_text), "", "", *others])
     headings = ["column", "value", "expected", "adds", *beside]
     print_grid(headings, lines, right=["adds"], most=_MOST_COLUMNS, stderr=True)
     say(f"{progress_in_words(session.progress)}. {KEYS}")
@@ -122,7 +123,7 @@ def _source(name: str) -> str:
     return name.rpartition(" (")[0]
 
 
-def _text(cell: "Cell") -> str:
+def _text(cell: "Cell", write: Callable[[float], str] = whole) -> str:
     if cell is None:
         return "-"
-    return shown(cell, _MOST_TEXT) if isinstance(cell, str) else f"{cell:.12g}"
+    return shown(cell, _MOST_TEXT) if isinstance(cell, str) else write(cell)

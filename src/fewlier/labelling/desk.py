@@ -16,7 +16,8 @@ from fewlier.labelling.question import Question
 from fewlier.labelling.session import Session
 from fewlier.labelling.subject import as_given, cells_of
 from fewlier.reasons.reason import Reason
-from fewlier.shown import shown
+from fewlier.shown import shown, whole
+from fewlier.table.cells import number_text
 
 Json: TypeAlias = dict[str, Any]
 Row: TypeAlias = Mapping[str, Cell]
@@ -134,7 +135,7 @@ class Desk:
         for reason in question.reasons:
             name = reason.column
             source = name if name in question.cells else name.rpartition(" (")[0]
-            cells.append(_cell(name, source, question.cells, beside))
+            cells.append(_cell(name, source, question.cells, beside, whole))
             cells[-1] |= {"expected": reason.expectation, "adds": reason.contribution}
             scored.add(source)
         others = (name for name in question.cells if name not in scored)
@@ -240,16 +241,20 @@ def _kinds(history: Stack) -> list[Json]:
     return [{"name": name, "n": n} for name, n in counts.items()]
 
 
-def _cell(name: str, source: str, cells: Row, beside: Mapping[str, Row]) -> Json:
+def _cell(
+    name: str,
+    source: str,
+    cells: Row,
+    beside: Mapping[str, Row],
+    write: Callable[[float], str] = number_text,
+) -> Json:
     """Return a column of a row as text, beside that of other rows; None where it is missing."""
-    others = {key: _text_of(row.get(source)) for key, row in beside.items()}
-    return {"column": shown(name, 200), "value": _text_of(cells.get(source))} | others
+    others = {key: _text_of(row.get(source), write) for key, row in beside.items()}
+    return {"column": shown(name, 200), "value": _text_of(cells.get(source), write)} | others
 
 
-def _text_of(cell: Cell) -> str | None:
-    if cell is None or isinstance(cell, str):
-        return cell and shown(cell, MOST_TEXT)
-    return f"{cell:.12g}"  # 0.30000000000000004 is 0.3, and a long number stays whole
+def _text_of(cell: Cell, write: Callable[[float], str]) -> str | None:
+    return cell and shown(cell, MOST_TEXT) if cell is None or isinstance(cell, str) else write(cell)
 
 
 def _text(body: Json, name: str) -> str | None:

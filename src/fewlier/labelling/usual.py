@@ -36,7 +36,7 @@ def _usual(cells: Cells, date: DatePart | None) -> Expected:
     known = cells[~gaps]
     found: Expected = {"expected_missing": float(gaps.mean())}
     if date is not None:
-        found["aspect"] = date.aspect.value
+        found |= {"aspect": date.aspect.value, "form": date.form.pattern}
     if is_text(cells):
         counts = Counter(known.tolist()).most_common(_N_CATEGORIES)
         return found | {"expected_categories": {name: n / len(known) for name, n in counts} or None}

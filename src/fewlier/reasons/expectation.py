@@ -33,6 +33,8 @@ class Expectation:
         Probability of a missing cell.
     aspects : list of m str, or None
         What of a date the column reads, if it does: then numbers are as `DatePart.decode` has them.
+    forms : list of m str, or None
+        The form of these dates.
     """
 
     median: Floats
@@ -41,12 +43,14 @@ class Expectation:
     categories: list[dict[str, float] | None]
     missing: Floats
     aspects: list[str | None]
+    forms: list[str | None]
 
     def at(self, cell: int) -> tuple[Any, ...]:
         """Return the fields of a `Reason` that say what was expected of one cell."""
         numbers = (self.median[cell], self.low[cell], self.high[cell])
         found = (None if np.isnan(number) else float(number) for number in numbers)
-        return *found, self.categories[cell], float(self.missing[cell]), self.aspects[cell]
+        categories, missing = self.categories[cell], float(self.missing[cell])
+        return *found, categories, missing, self.aspects[cell], self.forms[cell]
 
 
 def expect(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> Expectation:
@@ -73,9 +77,10 @@ def expect(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> E
             columns.tolist(), predicted.probabilities.numpy(), never, strict=True
         )
     ]
-    aspects = [part and part.aspect.value for part in parts]
-    found = [aspects[column] for column in columns.tolist()]
-    return Expectation(median, low, high, categories, predicted.missing.numpy(), found)
+    dates = [parts[column] for column in columns.tolist()]
+    aspects = [date and date.aspect.value for date in dates]
+    forms = [date and date.form.pattern for date in dates]
+    return Expectation(median, low, high, categories, predicted.missing.numpy(), aspects, forms)
 
 
 def _likeliest(names: list[str], probabilities: Floats) -> dict[str, float] | None:

@@ -15,6 +15,7 @@ from fewlier.reasons.expectation import Expectation, expect
 from fewlier.reasons.reason import VISIBLE, Reason
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Table
+from fewlier.table.cells import number_text
 from fewlier.table.origin import Origin
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class Explanation:
         pair = pa.struct([("category", pa.string()), ("probability", pa.float64())])
         types = {"row": pa.int64(), "column": pa.string(), "value": pa.string()}
         types |= dict.fromkeys(Reason._fields[2:], pa.float64())
-        types |= {"expected_categories": pa.list_(pair), "aspect": pa.string()}
+        types |= {"expected_categories": pa.list_(pair), "aspect": pa.string(), "form": pa.string()}
         return pa.Table.from_pylist(lines, pa.schema(types))
 
     def to_frame(self) -> Any:  # noqa: ANN401 - of any library
@@ -290,7 +291,7 @@ class Explanation:
     def _line(self, row: int, column: int) -> dict[str, Any]:
         reason = self._reason(row, column, self.expected, row * len(self.columns) + column)
         value, likely = reason.value, reason.expected_categories
-        text = value if isinstance(value, str) or value is None else f"{value:g}"
+        text = value if isinstance(value, str) or value is None else number_text(value)
         pairs = likely and [{"category": name, "probability": p} for name, p in likely.items()]
         return {"row": row} | reason._asdict() | {"value": text, "expected_categories": pairs}
 

@@ -3,8 +3,10 @@
 import math
 from typing import Any, NamedTuple
 
-from fewlier.shown import shown
+from fewlier.shown import number, rounded, shown
 from fewlier.table.aspects import DAY, Aspect, in_words
+from fewlier.table.cells import number_text
+from fewlier.table.dates import ISO, DateForm
 
 VISIBLE = 0.05
 """A smaller contribution would be shown as 0.0; it is not named as a reason."""
@@ -16,6 +18,7 @@ _LIKELY = 0.5
 _NEARLY_A_DAY = 1.0
 # A category less likely than this would be shown with 0 %.
 _VISIBLE_SHARE = 0.005
+_MOST_DECIMALS = 5
 
 
 class Reason(NamedTuple):
@@ -25,8 +28,8 @@ class Reason(NamedTuple):
     `expected_low` and `expected_high` bound 90 % of the probability; for a category,
     `expected_categories` has the likeliest with their probabilities; fields that do not apply are
     None. `expected_missing` is the probability of a missing cell. A column read from dates has an
-    `aspect`: then `value` is the date as written, and the expected numbers are hours for a "time of
-    day" and seconds since 1970 for a "date".
+    `aspect`: then `value` is the date as written, in the `form` of the column, and the expected
+    numbers are hours for a "time of day" and seconds since 1970 for a "date".
 
     Examples
     --------
@@ -47,6 +50,7 @@ class Reason(NamedTuple):
     expected_categories: dict[str, float] | None = None
     expected_missing: float | None = None
     aspect: str | None = None
+    form: str | None = None
 
     def __str__(self) -> str:
         """Return the reason in words, such as ``latency = 912, expected 12–40: +14.2``."""
@@ -65,11 +69,16 @@ class Reason(NamedTuple):
         return f"'{name}'" if name.lstrip().startswith(_FORMULA) else name
 
     @property
+    def cell(self) -> str | None:
+        """The value as people write it; None where it is missing."""
+        if self.value is None or isinstance(self.value, str):
+            return self.value and shown(self.value)
+        return number(self.value, beside=self._numbers)
+
+    @property
     def state(self) -> str:
         """What the cell holds, in words, such as ``= 912`` or ``is missing``."""
-        if self.value is None:
-            return "is missing"
-        return f"= {shown(self.value)}" if isinstance(self.value, str) else f"= {self.value:.5g}"
+        return "is missing" if self.cell is None else f"= {self.cell}"
 
     @property
     def expectation(self) -> str:
@@ -79,40 +88,61 @@ class Reason(NamedTuple):
             return f"missing ({_percent(gap)})"
         if self.expected_categories:
             if len(self.expected_categories) == 1:  # the column has one level
-                return f"always {shown(next(iter(self.expected_categories)))}"
+                return f"always {self._level(next(iter(self.expected_categories)))}"
             likely = {n: p for n, p in self.expected_categories.items() if p >= _VISIBLE_SHARE}
             named = likely or self.expected_categories
-            return ", ".join(f"{shown(name)} ({_percent(p)})" for name, p in named.items())
+            return ", ".join(f"{self._level(name)} ({_percent(p)})" for name, p in named.items())
         if self.expected_low is None or self.expected_high is None:
             return ""
         if self.aspect is not None:
-            return _range_of_dates(Aspect(self.aspect), self.expected_low, self.expected_high)
-        return _range(self.expected_low, self.expected_high)
+            form = DateForm(self.form or ISO)
+            return _range_of_dates(form, Aspect(self.aspect), self.expected_low, self.expected_high)
+        return _range(self.expected_low, self.expected_high, self._numbers)
+
+    @property
+    def _numbers(self) -> list[float]:
+        """The numbers of the sentence, which are all written alike."""
+        levels = map(_as_number, self.expected_categories or ())
+        known = (self.value, self.expected_low, self.expected_high, *levels)
+        return [n for n in known if n is not None and not isinstance(n, str)]
+
+    def _level(self, name: str) -> str:
+        """Return a level as shown: as the value is, where that is a number."""
+        level = _as_number(name) if isinstance(self.value, float) else None
+        return shown(name) if level is None else number(level, beside=self._numbers)
+
+
+def _as_number(name: str) -> float | None:
+    """Return the level of a column of numbers; None for another name."""
+    try:
+        level = float(name)
+    except ValueError:
+        return None
+    return level if number_text(level) == name else None
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _range(low: float, high: float) -> str:
+def _range(low: float, high: float, beside: list[float]) -> str:
     """Write a range with as many digits as its width needs."""
     width = high - low
     if width <= 0:
-        return f"{low:.5g}"
+        return number(low, beside=beside)
     decimals = 1 - math.floor(math.log10(width)) if math.isfinite(width) else 0
-    largest = max(abs(low), abs(high))
-    if largest >= 1e6 or decimals > 5:
-        texts = [f"{end:.5g}" for end in (low, high)]
-    else:
-        texts = [f"{round(end, decimals) + 0.0:.{max(decimals, 0)}f}" for end in (low, high)]
+    texts = [
+        number(end, beside=beside) if decimals > _MOST_DECIMALS else rounded(end, decimals, beside)
+        for end in (low, high)
+    ]
     return (" to " if low < 0 else "–").join(dict.fromkeys(texts))
 
 
-def _range_of_dates(aspect: Aspect, low: float, high: float) -> str:
+def _range_of_dates(form: DateForm, aspect: Aspect, low: float, high: float) -> str:
     """Write a range of days or of times."""
     with_time = abs(high - low) < 2 * DAY
     # A range of times that ends before it begins runs past midnight.
     if aspect is Aspect.TIME and 0 < low - high < _NEARLY_A_DAY:
         return "any time"
-    ends = (in_words(aspect, end, with_time=with_time) for end in (low, high))
+    ends = (in_words(form, aspect, end, with_time=with_time) for end in (low, high))
     return (" to " if aspect is Aspect.DATE else "–").join(dict.fromkeys(ends))

@@ -13,7 +13,7 @@ from fewlier.errors import missing_package
 from fewlier.report.facts import Facts
 from fewlier.report.figures import draw, locate_x_axis, make_displays
 from fewlier.report.thresholds import tabulate_thresholds
-from fewlier.shown import shown
+from fewlier.shown import number, shown
 from fewlier.table.writing import write_bytes
 
 MAX_TEXT = 120  # characters of a cell or a name
@@ -94,7 +94,7 @@ def _json(values: dict[str, Any]) -> str:
 
 
 def _short(value: object) -> str:
-    text = f"{value:.5g}" if isinstance(value, float) else str(value)
+    text = number(value) if isinstance(value, float) else str(value)
     return shown(text, MAX_TEXT)
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from fewlier.arrays import Bools, Floats
 from fewlier.reasons.reason import Reason
 from fewlier.service.arrow import write_arrow
+from fewlier.table.cells import number_text
 
 _PAIR = pa.struct([("category", pa.string()), ("probability", pa.float64())])
 _REASON = pa.struct(
@@ -18,6 +19,7 @@ _REASON = pa.struct(
         ("expected_categories", pa.list_(_PAIR)),
         ("expected_missing", pa.float64()),
         ("aspect", pa.string()),
+        ("form", pa.string()),
         ("text", pa.string()),
     ]
 )
@@ -83,6 +85,6 @@ def to_json(value: object) -> bytes:
 
 def _arrow_record(why: Reason) -> dict[str, Any]:
     likely = why.expected_categories
-    value = why.value if isinstance(why.value, str) or why.value is None else f"{why.value:g}"
+    value = why.value if isinstance(why.value, str) or why.value is None else number_text(why.value)
     pairs = likely and [{"category": name, "probability": p} for name, p in likely.items()]
     return why.to_json() | {"value": value, "expected_categories": pairs}

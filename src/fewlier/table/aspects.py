@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from enum import StrEnum
 from typing import final
 
@@ -127,7 +127,7 @@ class DatePart:
 
     def text(self, cell: float) -> str:
         """Return a number of the column in words."""
-        return in_words(self.aspect, float(self.decode(np.array([cell]))[0]))
+        return in_words(self.form, self.aspect, float(self.decode(np.array([cell]))[0]))
 
     def state(self) -> State:
         """Return what a model file holds of it."""
@@ -151,14 +151,13 @@ class DatePart:
         return self.start == self.end and self.reach == 0 and (has_seam or self.start == 0)
 
 
-def in_words(aspect: Aspect, number: float, *, with_time: bool = False) -> str:
-    """Write an hour of the day as 08:30, and seconds since 1970 as a date, with time if asked."""
+def in_words(form: DateForm, aspect: Aspect, number: float, *, with_time: bool = False) -> str:
+    """Write an hour of the day, or seconds since 1970 as a date, in a form; with time if asked."""
     if aspect is Aspect.TIME:
         minutes = round(number * 60) % (24 * 60)
-        return f"{minutes // 60:02d}:{minutes % 60:02d}"
+        return time(minutes // 60, minutes % 60).strftime(form.clock)
     moment = datetime.fromtimestamp(min(max(number, _FIRST), _LAST), UTC)
-    day, clock = moment.date().isoformat(), moment.strftime("%H:%M")
-    return f"{day} {clock}" if with_time else day
+    return moment.strftime(f"{form.day} {form.clock}" if with_time else form.day)
 
 
 def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> list[DatePart]:

@@ -39,6 +39,7 @@ _ISO_SHAPES = {
     ISO_TIME: re.compile(_CLOCK),
 }
 _DIRECTIVES = "YymbBdaAHIMSfpz"
+_DAY_ALONE = re.compile("%[YymbBdaA].*%[YymbBdaA]")
 # A text is cut into these to guess the pattern that it is written in.
 _PARTS = re.compile(
     r"(?P<clock>\b[0-9]{1,2}:[0-9]{2})(?P<S>:[0-9]{2})?(?P<f>\.[0-9]{1,6})?(?P<p> ?[AaPp][Mm])?"
@@ -108,6 +109,17 @@ class DateForm(Form[Moments]):
     def has_day(self) -> bool:
         """Whether cells are dates, not only times of day."""
         return self.pattern in (ISO, ISO_ZONED) or "%d" in self.pattern
+
+    @property
+    def day(self) -> str:
+        """The pattern of the date alone: without the time of day."""
+        found = _DAY_ALONE.search(self.pattern)
+        return found[0] if found else "%Y-%m-%d"
+
+    @property
+    def clock(self) -> str:
+        """The pattern of the time of day alone, without seconds."""
+        return "%I:%M %p" if "%p" in self.pattern else "%H:%M"
 
     def parse(self, cells: Cells) -> tuple[Moments, Bools]:
         """Read text as moments, and mark the cells that are neither missing nor in this form.
