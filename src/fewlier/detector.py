@@ -288,7 +288,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             )
         recipe, seed = read_recipe(self.get_params(deep=False)), read_seed(self.random_state)
         table = self._table(X)
-        labels = Labels.of(y, table.n_rows)
+        labels = Labels.of(y, table.n_rows, X)
         news = kept.news(model.encoder.encode(table), labels.codes)
         plan = kept.plan(model.encoder, news, recipe.unlabelled, seed)
         with within_memory():

@@ -88,7 +88,7 @@ def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -
     with _naming(sample):
         rows = X if sample is None else sample.rows
         table = Table.of(rows, ignore=ignored_columns(parameters["columns"]), problems=problems)
-        labels = Labels.of(y if sample is None else sample.labels, table.n_rows)
+        labels = Labels.of(y if sample is None else sample.labels, table.n_rows, X)
         tallies = sample and sample.tallies
         is_normal, counted = labels.codes != ANOMALY, tallies and tallies.found
         schema = read_schema(parameters, table, is_normal, problems, counted)
@@ -163,4 +163,4 @@ def read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise ParameterError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
     table = schema.match(Table.of(pair[0], ignore={left.name for left in schema.left_out}))
-    return table, Labels.of(pair[1], table.n_rows).codes
+    return table, Labels.of(pair[1], table.n_rows, pair[0]).codes

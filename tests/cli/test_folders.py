@@ -385,3 +385,22 @@ def test_reading_shows_bytes_and_rows(is_reading, big, capsys, monkeypatch):
         * is_reading
     )
     assert "fewlier: fitting: 50% done" in said[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_an_output_that_would_count_as_input_is_refused(big, fewlier, tmp_path):
+    model = tmp_path / "m.fewlier"
+    assert fewlier("fit", big, *flags("-o", model)).code == 0
+    for table in (big, big / "*" / "*.parquet"):
+        refused = fewlier("score", table, "-m", model, "-o", big / "out")
+        assert refused.code == 2
+        assert "inside the input" in refused.err
+        assert not (big / "out").exists()
+    assert fewlier("score", big, "-m", model, "-o", big / "_out").code == 0
+    assert (
+        fewlier(
+            "score", big / "2025" / "*.parquet", "-m", model, "-o", big / "2025" / "out"
+        ).code
+        == 0
+    )

@@ -365,3 +365,30 @@ def test_numbers_are_written_as_in_text_files(number, text):
 def test_missing_marks_nan_and_none():
     assert missing(np.array([1.0, np.nan])).tolist() == [False, True]
     assert missing(np.array(["a", None], dtype=object)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [([1, 2], int), ([1.5, 2.5], float), ([True, False], bool), (["a", "b"], str)],
+)
+def test_masked_cells_are_missing(values, dtype):
+    masked = np.ma.array(np.array(values, dtype)[:, None], mask=[[False], [True]])
+    whole, gap = Table.of(np.array(values, dtype)[:, None]), Table.of(masked)
+    assert gap.cells["x0"][0] == whole.cells["x0"][0]
+    assert missing(gap.cells["x0"]).tolist() == [False, True]
+
+
+FAR = pa.array([2**62, 0, -(2**62), None], pa.int64())
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Pacific/Kiritimati", "-11:00"])
+@pytest.mark.parametrize("to", [pa.table, lambda t: t.to_pandas(), pl.from_arrow], ids=str)
+def test_dates_beyond_the_calendar_are_its_ends(zone, to):
+    days = cells_of(to(pa.table({"x": FAR.cast(pa.timestamp("us", zone))})))
+    assert [day and int(day[:4]) for day in days] in ([9999, 1970, 1, None], [9999, 1969, 1, None])
+
+
+@pytest.mark.parametrize("days", [pa.array([2**31 - 1, 0, -(2**31)], pa.int32())])
+def test_days_beyond_the_calendar_are_its_ends(days):
+    for rows in (table := pa.table({"x": days.cast(pa.date32())}), pl.from_arrow(table)):
+        assert [day[:4] for day in cells_of(rows)] == ["9999", "1970", "0001"]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
 
+from fewlier import AnomalyDetector
 from fewlier.errors import UserError
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 
@@ -168,3 +169,40 @@ def test_labels_that_were_read_stand_for_y_wherever_it_is_read(codes):
 )
 def test_unlabelled_rows_stand_in_where_none_is_normal(y, compared):
     assert Labels.of(y, 3).compared.tolist() == compared
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        ([2, 0, 1], [0, 1, 2]),
+        (["b", "a", "c"], ["a", "b", "c"]),
+        ([0, 0, 1], [0, 1, 0]),
+        (
+            pd.to_datetime(["2024-02-01", "2024-01-01"]),
+            pd.to_datetime(["2024-01-01", "2024-02-01"]),
+        ),
+    ],
+)
+def test_labels_in_another_order_than_their_rows_are_refused(rows, labels):
+    X, y = pd.DataFrame({"a": range(len(rows))}, index=rows), pd.Series(0, index=labels)
+    with pytest.raises(UserError, match=r"order of X.*y\.loc\[X\.index\]"):
+        Labels.of(y, len(rows), X)
+    assert len(Labels.of(y.to_numpy(), len(rows), X)) == len(rows)
+
+
+@pytest.mark.parametrize("labels", [[5, 6, 7], [0, 1, 3], ["a", "b", "c"]])
+def test_labels_with_an_index_of_their_own_go_by_position(labels):
+    X, y = pd.DataFrame({"a": range(3)}), pd.Series([1, 0, 0], index=labels)
+    assert Labels.of(y, 3, X).codes.tolist() == [1, 0, 0]
+
+
+def test_a_fit_refuses_labels_of_shuffled_rows():
+    X = pd.DataFrame({"a": np.arange(50.0)})
+    y = pd.Series(np.arange(50) > 45, index=X.index)
+    with pytest.raises(UserError, match="index of X in another order"):
+        AnomalyDetector().fit(X.sample(frac=1, random_state=0), y)
+
+
+def test_masked_labels_are_unlabelled():
+    y = np.ma.array([1, 0, 0], mask=[False, False, True])
+    assert read_labels(y, 3).tolist() == [ANOMALY, NORMAL, UNLABELLED]

@@ -86,6 +86,32 @@ def test_slips_among_numbers_are_unread():
     assert numbers(*["7"] * 19, "7 kg") == [7] * 19 + [None]  # a unit of one cell is a slip
 
 
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1 vehicle", "2 vehicles", "3 vehicles"], [1, 2, 3]),
+        (["1 box", "2 boxes", "7"], [1, 2, 7]),
+        (["2 minutes", "3 minutes", "1 minute"], [2, 3, 1]),
+        ([">100", "7", "≥ 90", "<= 1", "8"], [100, 7, 90, 1, 8]),
+    ],
+)
+def test_plurals_and_bounds_are_numbers(cells, expected):
+    assert numbers(*cells * 5) == expected * 5
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1 vehicle"] * 90 + ["2 vehicles"] * 9 + ["3 to 4"],
+        ["1 vehicle"] * 99 + ["more than 8"],
+        ["<=50K", ">50K"],
+        ["5 m", "7 ms", "3 m", "4 ms"] * 5,
+    ],
+)
+def test_levels_that_begin_with_numbers_are_text(cells):
+    assert recognise(column(*cells)) is None
+
+
 @pytest.mark.parametrize("cells", [["1.200"], ["1.200", "12.300", "-7"], ["1,200", "345,678"]])
 def test_a_mark_before_three_digits_throughout_is_ambiguous(cells):
     found = recognise(column(*cells))

@@ -201,7 +201,17 @@ def test_small_row_groups_are_read_together(tmp_path):
         assert [batch.rows.num_rows for batch in file.batches()] == [1000]
 
 
+@pytest.mark.parametrize("content", [b"a,b,,\n1,2,,\n3,4, ,\n", b"a;b;;\n1;2;;\n3;4;;\n"])
+def test_empty_columns_without_a_name_are_dropped(content, given_as):
+    assert read(given_as(content)) == (("a", "b"), {"a": ["1", "3"], "b": ["2", "4"]})
+
+
+def test_an_index_without_a_name_stays_beside_them(given_as):
+    assert read(given_as(b",a,\n0,1,\n1,3,\n"))[0] == ("", "a")
+
+
 FOREIGN = {
+    "values without a name": (b"a,,\n1,,\n2,,x\n", r"without a name must be empty.*'x' .*row 1"),
     "an empty file": (b"", "the file is empty"),
     "a mark alone": (b"\xef\xbb\xbf", "the file is empty"),
     "empty lines": (b"\n\n\n", "the file is empty"),

@@ -114,6 +114,7 @@ def _check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite
     from fewlier.table.writing import check_folder_output
 
     check_folder_output(output, folder.root, model, overwrite=overwrite)
+    folder.check_output(output)
     for note in folder.notes:
         say(f"note: {note}")
 

@@ -57,7 +57,7 @@ class Subject:
         parameters = detector.get_params(deep=False)
         problems: dict[str, UserError] = {}
         table = Table.of(X, problems=problems)
-        labels = Labels.of(y, table.n_rows)
+        labels = Labels.of(y, table.n_rows, X)
         if hasattr(detector, "model_"):
             model: FittedModel = detector.model_
             named = hasattr(detector, "feature_names_in_")

@@ -33,6 +33,10 @@ _DURATIONS = (datetime.timedelta, np.timedelta64)
 _TEXT = (str, bool, np.bool_, *_DATES)
 _NUMBER = (Real, Decimal, *_DURATIONS)
 _SECOND = np.timedelta64(1, "s")
+# The second day of the year 1 and the last but one of 9999, in days since 1970.
+_CALENDAR = (-719_161, 2_932_895)
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "date32[day]": 1}
+_PER_DAY["date64[ms]"] = _PER_DAY["ms"]
 # By name, so that pandas, whose pd.NA and pd.NaT these are, need not be installed.
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 # Below it every integer is exact in float64 and is written without an exponent.
@@ -50,6 +54,18 @@ def missing(cells: Cells) -> Bools:
     """Mark the missing cells of one column, shape (n,)."""
     is_missing: Bools = cells == None if is_text(cells) else np.isnan(cells)  # noqa: E711 - of each
     return is_missing
+
+
+def unmasked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array with what numpy masks in it missing; others as they are."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    is_masked, values = np.ma.getmaskarray(array), np.ma.getdata(array)
+    if array.dtype.kind in "iuf":
+        return np.where(is_masked, np.nan, values)
+    cells: npt.NDArray[Any] = values.astype(object)
+    cells[is_masked] = None
+    return cells
 
 
 def number_text(number: float) -> str:
@@ -113,7 +129,7 @@ def read_column(name: str, column: Any) -> Cells:  # noqa: ANN401 - a series or 
     if vector.dtype.kind == "m":
         return np.ascontiguousarray(vector / _SECOND, dtype=np.float64)
     if vector.dtype.kind == "M":
-        vector = vector.astype("datetime64[us]")  # finer ones would become integers
+        vector = _moments(vector.astype("datetime64[us]"))  # finer ones would become integers
     return _read_objects(name, vector.astype(object), as_text=holds_categories(column))
 
 
@@ -142,16 +158,39 @@ def _as_vector(series: nw.Series[Any]) -> npt.NDArray[Any]:
     import pyarrow as pa
 
     dtype, native = series.dtype, series.to_native()
+    if dtype in (nw.Date, nw.Datetime):
+        return _moments(series.to_arrow())
     if dtype.is_integer() or dtype == nw.Duration:
         return series.to_numpy()  # arrow does not cast integers that floats would round
     if dtype.is_numeric():
         return series.cast(nw.Float64()).to_numpy()
     if isinstance(native, pa.ChunkedArray) and getattr(native.type, "unit", "") == "ns":
-        # Python's own dates and times have no nanoseconds.
-        is_moment = pa.types.is_timestamp(native.type)
-        coarser = pa.timestamp("us", native.type.tz) if is_moment else pa.time64("us")
-        series = nw.from_native(native.cast(coarser, safe=False), series_only=True)
+        # Python's own times have no nanoseconds.
+        series = nw.from_native(native.cast(pa.time64("us"), safe=False), series_only=True)
     return np.fromiter(series.to_list(), dtype=object, count=len(series))
+
+
+def _moments(column: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - of numpy or arrow
+    """Return dates as objects of Python, which knows the years 1 to 9999.
+
+    Dates beyond are moved to a day from the end, which any time zone can show: databases write
+    infinity, and a date out there is an impossible value, not a gap.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = pa.array(column) if isinstance(column, np.ndarray) else column
+    dtype = column.type
+    unit = dtype.unit if pa.types.is_timestamp(dtype) else str(dtype)
+    if unit != "ns":  # which are all within
+        low, high = (day * _PER_DAY[unit] for day in _CALENDAR)
+        number = pa.int32() if pa.types.is_date32(dtype) else pa.int64()
+        inside = pc.max_element_wise(column.cast(number), low, skip_nulls=False)
+        inside = pc.min_element_wise(inside, high, skip_nulls=False)
+        column = inside.cast(number).cast(dtype)
+    else:  # Python's own dates have no nanoseconds
+        column = column.cast(pa.timestamp("us", dtype.tz), safe=False)
+    return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
 
 
 def _read_objects(name: str, values: npt.NDArray[Any], *, as_text: bool) -> Cells:

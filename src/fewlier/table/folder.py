@@ -67,6 +67,20 @@ class TableFolder:
             )
         return cls(name, folder, tables, tuple(p for p in seen if p not in set(tables)))
 
+    def check_output(self, path: PathLike) -> None:
+        """Refuse an output folder whose files would count as tables of this one the next time."""
+        root, target = self.root.resolve(), Path(path).resolve()
+        is_flat = glob.has_magic(self.name) and len(Path(self.name).parts) == 1 + len(
+            self.root.parts
+        )
+        if is_flat or root not in target.parents or _is_hidden(target.relative_to(root)):
+            return
+        raise UserError(
+            f"The output must not be inside the input {self.name!r}, or it would be read as part "
+            f"of it the next time; got {str(path)!r}. Choose a folder beside it, or a name that "
+            "begins with an underscore."
+        )
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What is not read: other files, and what the names of folders say; in sentences."""

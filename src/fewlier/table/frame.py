@@ -13,7 +13,14 @@ import numpy.typing as npt
 from fewlier.arrays import Ints, hash_rows
 from fewlier.errors import UserError, noting, raise_all
 from fewlier.shown import list_some
-from fewlier.table.cells import Cells, as_bits, holds_categories, holds_dates, read_column
+from fewlier.table.cells import (
+    Cells,
+    as_bits,
+    holds_categories,
+    holds_dates,
+    read_column,
+    unmasked,
+)
 from fewlier.table.forms import Unread
 
 if TYPE_CHECKING:
@@ -230,7 +237,8 @@ def _as_array(data: object) -> npt.NDArray[Any]:
             f"The data must be dense; got a sparse {type(data).__name__}. Call its toarray() first."
         )
     # Straight from a list, numpy would turn [1, "a"] into two texts.
-    array = np.asarray(data) if hasattr(data, "__array__") else np.asarray(data, dtype=object)
+    dtype = None if hasattr(data, "__array__") else object
+    array = unmasked(np.asanyarray(data, dtype=dtype))
     if array.ndim != 2:
         raise UserError(
             "The data must be a DataFrame, an Arrow stream or a 2-D array; got "

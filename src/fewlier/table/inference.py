@@ -1,5 +1,6 @@
 """Finding out what the columns of a table are, and checking what the user says they are."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ MIN_ROWS_PER_VALUE = 10
 MAX_DISPERSION = 2.0
 MIN_SKEWNESS = 2.0
 LARGE_INTEGER = 1000
+ROUND = 100
 # A text column looks like an id if more than half of its texts are distinct, and it has enough.
 MAX_DISTINCT_SHARE = 0.5
 MIN_TEXTS_TO_JUDGE = 20
@@ -181,7 +183,12 @@ def takes_few_values(values: Values) -> bool:
     5, and a value that was never seen is odd wherever it lies.
     """
     enough_rows = values.n >= MIN_ROWS_PER_VALUE * values.n_distinct
-    return enough_rows and values.low >= 0 and values.are_integers
+    return enough_rows and values.low >= 0 and values.are_integers and not _are_round(values)
+
+
+def _are_round(values: Values) -> bool:
+    """Whether integers are amounts, all multiples of a hundred: 250,000 may come between them."""
+    return math.gcd(*map(int, values.few or ())) >= ROUND
 
 
 def hardly_varies(values: Values) -> bool:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fewlier.arrays import Bools, Codes, Floats, Ints
 from fewlier.errors import CellError, FewlierWarning, LabelWarning, UserError, warn
-from fewlier.table.cells import is_text
+from fewlier.table.cells import is_text, unmasked
 from fewlier.table.frame import Table
 
 ANOMALY, NORMAL, UNLABELLED = 1, 0, -1
@@ -45,12 +45,18 @@ class Labels:
     doubts: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, y: object, n_rows: int) -> "Labels":
-        """Read y as `read_labels` does; what has been read already is taken as it is."""
-        if not isinstance(y, Labels):
-            return cls(read_labels(y, n_rows))
-        _check_length(len(y), n_rows)
-        return y
+    def of(cls, y: object, n_rows: int, X: object = None) -> "Labels":
+        """Read y as `read_labels` does; what has been read already is taken as it is.
+
+        Labels belong to rows by position. If `X` and y of pandas have one index in two orders,
+        they are refused: then labels would go to other rows than theirs.
+        """
+        if isinstance(y, Labels):
+            _check_length(len(y), n_rows)
+            return y
+        codes = read_labels(y, n_rows)
+        _check_order(X, y)
+        return cls(codes)
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -152,6 +158,22 @@ def _check_length(n_labels: int, n_rows: int) -> None:
         )
 
 
+def _check_order(X: object, y: object) -> None:
+    rows: Any = getattr(X, "index", None)
+    labels: Any = getattr(y, "index", None)
+    if not (hasattr(rows, "equals") and hasattr(labels, "equals")):
+        return  # only pandas has an index that is one
+    is_other = len(rows) == len(labels) and not rows.equals(labels)
+    if is_other and rows.isin(labels).all() and labels.isin(rows).all():
+        row = int(np.argmax(np.asarray(rows) != np.asarray(labels)))
+        raise CellError(
+            f"y must be in the order of X; got the index of X in another order, {labels[row]!r} "
+            f"beside {rows[row]!r}",
+            row,
+            "Give y.loc[X.index], or y.to_numpy() if its order is that of the rows.",
+        )
+
+
 def _as_numbers(y: object) -> Floats:
     """Return y as numbers, shape (n,), with NaN where it is missing."""
     array = _as_vector(y)
@@ -171,7 +193,7 @@ def _as_numbers(y: object) -> Floats:
 
 
 def _as_vector(y: object) -> npt.NDArray[Any]:
-    array = np.asarray(y)
+    array = np.asarray(unmasked(np.asanyarray(y)))
     if array.ndim == 2 and array.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning  # here, because it loads slowly
 

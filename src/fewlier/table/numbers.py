@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, final
@@ -37,14 +37,18 @@ _CURRENCY = rf"[A-Z]{{0,3}}[{_SYMBOLS}]|{'|'.join(_CODES)}|Fr\.?|Rs\.?|kr\.?"
 _IS_CURRENCY = re.compile(_CURRENCY)
 _UNIT = rf"{_CURRENCY}|[%\u2030]|[\u00b0\u00b5\u03bc]?[^\W\d_][\w/\u00b7\u00b2\u00b3 ]{{0,11}}"
 _SIGN = "[+\u2212-]"
+# A laboratory's >100 is 100, the nearest that it says; as a gap the most extreme would be lost.
+_BOUND = "(?:[<>\u2264\u2265]=?\\s*+)?"
 _INFINITE = "(?i:inf(?:inity)?)"
 _EXPONENT = r"(?:[eE][+-]?[0-9]++)?"
 # Spaces and digits are taken once and not given back (*+), or a long cell would take hours.
 _SPLIT = re.compile(
-    rf"(?P<open>\()?{_SIGN}?\s*+(?P<prefix>{_CURRENCY})?\s*+{_SIGN}?\s*+"
+    rf"{_BOUND}(?P<open>\()?{_SIGN}?\s*+(?P<prefix>{_CURRENCY})?\s*+{_SIGN}?\s*+"
     rf"(?P<body>[0-9.,](?:[0-9., \u00a0\u2009\u202f'\u2019]*[0-9.,])?{_EXPONENT}|{_INFINITE})"
     r"\s*+(?P<suffix>UNIT)?(?P<close>\))?".replace("UNIT", _UNIT)
 )
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_MAX_OF_SCALE = 2
 _BEGINS_WITH_ZERO = re.compile(r"[+-]?0[0-9]")
 _NO_PARENTHESES = r"(?P<open>\b\B)?", r"(?P<close>\b\B)?"  # groups that match nothing
 _NOT_PLAIN = re.compile(r"[^0-9+\-.eE\s]")
@@ -180,7 +184,9 @@ def recognise(cells: Cells) -> Recognised[NumberForm] | None:
         return None
     form = NumberForm(
         prefix=_common(parts[text]["prefix"] or "" for text in texts if text in parts),
-        suffix=_common(parts[text]["suffix"] or "" for text in texts if text in parts),
+        suffix=_common(
+            (parts[text]["suffix"] or "" for text in texts if text in parts), like=_units_like
+        ),
         parentheses=any(match["open"] and match["close"] for match in parts.values()),
     )
     bodies = "".join(match["body"] for match in parts.values())
@@ -192,7 +198,11 @@ def recognise(cells: Cells) -> Recognised[NumberForm] | None:
     # Of forms that read as many cells, the first has the fewest marks.
     n_read = {form: _n_read(form, counts) for form in forms}
     best = max(forms, key=n_read.__getitem__)
-    return _judge(best, texts) if n_read[best] >= MOSTLY * len(texts) else None
+    n_bounds = sum(n for text, n in counts.items() if text[0] in "<>\u2264\u2265")
+    is_scale = _is_scale(best, counts) or n_bounds > MOSTLY * len(texts)  # <=50K and >50K
+    if n_read[best] < MOSTLY * len(texts) or is_scale:
+        return None
+    return _judge(best, texts)
 
 
 def _plain_numbers(texts: Iterable[str]) -> Floats | None:
@@ -206,11 +216,37 @@ def _plain_numbers(texts: Iterable[str]) -> Floats | None:
         return None
 
 
-def _common(affixes: Iterable[str]) -> str:
+def _common(
+    affixes: Iterable[str], like: Callable[[str], tuple[str, ...]] = lambda affix: (affix,)
+) -> str:
     """Return the currency or unit that at least half of the numbers have, or nothing."""
     found = Counter(affixes)
-    ((common, n),) = found.most_common(1)
-    return common if n >= _OFTEN * found.total() else ""
+    n_of = {affix: sum(found[one] for one in like(affix)) for affix in found}
+    common = max(found, key=lambda affix: (n_of[affix], found[affix]))
+    return common if n_of[common] >= _OFTEN * found.total() else ""
+
+
+def _units_like(unit: str) -> tuple[str, ...]:
+    """Return the spellings of a unit in the singular and plural: ``1 day``, ``2 days``.
+
+    Short ones have no plural: a metre, ``m``, is no millisecond, ``ms``.
+    """
+    if not _WORD.fullmatch(unit):
+        return (unit,)
+    singular = [unit[:-n] for n in (1, 2) if unit.endswith(("s", "es")[n - 1])]
+    return unit, f"{unit}s", f"{unit}es", *filter(_WORD.fullmatch, singular)
+
+
+def _is_scale(form: NumberForm, counts: Counter[str]) -> bool:
+    """Whether texts with a unit are levels: at most two numbers beside texts that are none.
+
+    As numbers, ``1 vehicle``, ``2 vehicles`` and ``more than 8`` would be 1, 2 and a gap.
+    """
+    if not _WORD.fullmatch(form.suffix):
+        return False
+    found = {*form._numbers(counts)}
+    known = {number for number in found if number == number}
+    return len(known) <= _MAX_OF_SCALE and len(known) < len(found)
 
 
 def _n_read(form: NumberForm, counts: Counter[str]) -> int:
@@ -245,7 +281,7 @@ def _judge(form: NumberForm, texts: list[str]) -> Recognised[NumberForm]:
 @lru_cache(maxsize=256)
 def _pattern(form: NumberForm) -> re.Pattern[str]:
     """Return the pattern of one number, its parts named, in this form."""
-    decimal, prefix, suffix = map(re.escape, (form.decimal, form.prefix, form.suffix))
+    decimal, prefix = re.escape(form.decimal), re.escape(form.prefix)
     fraction = rf"(?:{decimal}[0-9]*+)?"
     body = rf"[0-9]++{fraction}|{decimal}[0-9]++"
     if form.group:
@@ -253,9 +289,10 @@ def _pattern(form: NumberForm) -> re.Pattern[str]:
         pairs = rf"(?:{group}[0-9]{{2}})*" if form.group == "," else ""  # as in India
         body = rf"[0-9]{{1,3}}(?:{group}[0-9]{{3}})++{fraction}|{body}"
         body = rf"[0-9]{{1,2}}{pairs}{group}[0-9]{{3}}{fraction}|{body}" if pairs else body
-    behind = suffix if "%" in form.suffix else f"(?:{suffix})?"
+    behind = "|".join(map(re.escape, _units_like(form.suffix)))
+    behind = f"(?:{behind})" if "%" in form.suffix else f"(?:{behind})?"
     opened, closed = (r"(?P<open>\()?", r"(?P<close>\))?") if form.parentheses else _NO_PARENTHESES
     return re.compile(
-        rf"{opened}(?P<sign>{_SIGN})?\s*+(?:{prefix})?\s*+(?P<inner>{_SIGN})?\s*+"
+        rf"{_BOUND}{opened}(?P<sign>{_SIGN})?\s*+(?:{prefix})?\s*+(?P<inner>{_SIGN})?\s*+"
         rf"(?P<body>(?:{body}){_EXPONENT}|{_INFINITE})\s*+{behind}{closed}"
     )

@@ -26,7 +26,7 @@ from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN
 from fewlier.table.parquet import readable, sound
 from fewlier.table.schema import Schema
-from fewlier.table.text import Unpacked, first_bytes, not_utf8, read_header
+from fewlier.table.text import Unpacked, first_bytes, not_utf8, read_header, surplus_columns
 
 _BATCH_ROWS, _BATCH_CELLS = 65_536, 2**24
 _BLOCK_BYTES = 8 * 2**20
@@ -246,10 +246,13 @@ def _open_csv(file: IO[bytes], head: bytes, name: str) -> TableFile:
     size = os.fstat(file.fileno()).st_size if is_sized else 0
     text = Unpacked(head, file)
     delimiter, columns = read_header(text.head)
-    check_names(list(columns), 0)
+    nameless = surplus_columns(columns)
+    kept = [place for place in range(len(columns)) if place not in nameless]
+    names = [columns[place] for place in kept]
+    check_names(names, 0)
 
     def chunks() -> Iterator[pa.Table]:
-        last = ""
+        last, n_read = "", 0
         try:
             for batch in pa_csv.open_csv(
                 pa.PythonFile(text.stream, mode="r"),
@@ -268,7 +271,10 @@ def _open_csv(file: IO[bytes], head: bytes, name: str) -> TableFile:
                 text.check_growth()
                 rows = pa.Table.from_batches([batch])
                 last = rows[-1][-1].as_py() if rows.num_rows else last
-                yield rows
+                for place in nameless:
+                    _check_empty(rows[place], n_read)
+                n_read += rows.num_rows
+                yield rows.select(kept)
         except pa.ArrowInvalid as error:
             if "Empty CSV" not in str(error):
                 raise _csv_error(error) from error
@@ -282,8 +288,21 @@ def _open_csv(file: IO[bytes], head: bytes, name: str) -> TableFile:
     def share_read() -> float | None:
         return min(file.tell() / size, 1.0) if size else None
 
-    schema = pa.schema(dict.fromkeys(columns, pa.string()))
+    schema = pa.schema(dict.fromkeys(names, pa.string()))
     return TableFile(name, schema, chunks, share_read, lambda: text.n_bytes, delimiter)
+
+
+def _check_empty(column: pa.ChunkedArray, start: int) -> None:
+    """Refuse a value in one of several columns without a name."""
+    is_full = pc.not_equal(pc.utf8_trim_whitespace(column), "")
+    row = pc.index(is_full, value=True).as_py()
+    if row >= 0:
+        raise CellError(
+            "Columns without a name must be empty where there are several; got "
+            f"{column[row].as_py()[:40]!r}",
+            start + row,
+            "Name them in the header, or delete them.",
+        )
 
 
 def _csv_error(error: pa.ArrowInvalid) -> Exception:

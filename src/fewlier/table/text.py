@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import IO, Any, final
 
 import pyarrow as pa
@@ -39,6 +40,15 @@ def read_header(head: bytes) -> tuple[str, tuple[str, ...]]:
     if not most:
         raise UserError(f"a table must begin with a header, with rows below; {problem}.")
     return delimiter, tuple(most)
+
+
+def surplus_columns(names: Sequence[str]) -> frozenset[int]:
+    """Return the places of columns that spreadsheets add: without a name, where there are several.
+
+    One may be the index that pandas writes, which stands first.
+    """
+    nameless = [place for place, name in enumerate(names) if not name]
+    return frozenset(place for place in nameless if place) if len(nameless) > 1 else frozenset()
 
 
 def not_utf8(found: Exception) -> UserError:
