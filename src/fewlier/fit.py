@@ -34,6 +34,7 @@ from fewlier.score.trees import Rules, Trees
 from fewlier.score.view import n_rows_at_most
 from fewlier.table import Encoder
 from fewlier.threads import one_thread
+from fewlier.training.folds import one_of_each, share_of_copies
 from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
 from fewlier.training.objective import criterion
 from fewlier.training.roles import Plan, Selection
@@ -109,7 +110,7 @@ def build(plan: Plan, template: Density, trained: Sequence[Trained], recipe: Rec
     candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
     if not any(candidates):
         raise ParameterError("Every member diverged in training. Lower 'learning_rate'.")
-    weights = select(candidates, recipe)
+    weights = select(candidates, plan.ids, recipe)
     kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if c and w > 0]
     members, own_weights = zip(*kept, strict=True)
     model = add_parts(plan, Ensemble(members, own_weights, recipe.selection))
@@ -145,8 +146,11 @@ def judge(
     return Candidate(member, trained.best_epoch, fitted, value)
 
 
-def select(candidates: Sequence[Candidate | None], recipe: Recipe) -> Floats:
-    """Weigh the members; with `average`, folds count alike, because their labels differ."""
+def select(candidates: Sequence[Candidate | None], ids: Ints, recipe: Recipe) -> Floats:
+    """Weigh the members; with `average`, folds count alike, because their labels differ.
+
+    Copies of an anomaly, which share its id, are one label.
+    """
     judged = [(place, c) for place, c in enumerate(candidates) if c is not None]
     places = np.array([place for place, _ in judged])
     values, lambdas = np.array([(c.criterion, c.member.lam) for _, c in judged]).T
@@ -157,9 +161,9 @@ def select(candidates: Sequence[Candidate | None], recipe: Recipe) -> Floats:
     folds = np.array([c.member.fold for _, c in judged])
     for fold in np.unique(folds):
         here = np.flatnonzero(folds == fold)
-        member = judged[here[0]][1].member
-        n_held_back = len(member.rows.validation_anomalies)
-        n_anomalies = len(member.rows.anomalies) + n_held_back
+        rows = judged[here[0]][1].member.rows
+        n_held_back = len(one_of_each(rows.validation_anomalies, ids))
+        n_anomalies = len(one_of_each(rows.anomalies, ids)) + n_held_back
         if n_held_back >= ENOUGH_TO_RANK:
             weights[places[here]] = average(values[here], lambdas[here], n_anomalies)
         else:
@@ -185,7 +189,7 @@ def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...
     anomalies = _draw(plan, [rows[rows < plan.n_training] for rows in labelled])
     rows = normals, anomalies
     neighbours = Neighbours.fit(plan.encoder, plan.encoded, rows, scorer.device)
-    share, *grown = shares(len(anomalies))
+    share, *grown = shares(len(one_of_each(anomalies, plan.ids)))
     if not any(grown):
         return (Addend(share, neighbours),)
     both = np.sort(np.concatenate(rows))
@@ -229,7 +233,8 @@ def _reference(plan: Plan) -> Reference:
     roles = [(f.normals, f.validation_normals, f.calibration) for f in plan.folds]
     normals = np.unique(np.concatenate([rows for fold in roles for rows in fold]))
     sample = np.random.default_rng(plan.seed).permutation(normals)[:MAX_COUNTED]
-    return Reference.from_encoded(plan.encoder, plan.encoded.take(sample))
+    share = share_of_copies(sample, plan.ids)
+    return Reference.from_encoded(plan.encoder, plan.encoded.take(sample), share)
 
 
 def _criterion(

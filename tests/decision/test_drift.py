@@ -193,3 +193,20 @@ def test_a_reference_that_cannot_be_is_refused(detector, name, change, message):
         Reference.from_state(State(record, arrays | {name: change(arrays[name])}), encoder)
     with pytest.raises(FormatError, match="its reference fits other columns"):
         Reference.from_state(State({"n_edges": [3]}, arrays), encoder)
+    record["share"] = 1.5
+    with pytest.raises(FormatError, match="a row of its reference counts more than one"):
+        Reference.from_state(State(record, arrays), encoder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_copies", [1, 6])
+def test_copies_do_not_make_a_drift_certain(n_copies):
+    """Each of six copies counted as a row: 46 of 60 fresh batches were called drift."""
+    n_found = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows = np.repeat(rng.normal(size=(400 // n_copies, 4)), n_copies, 0)
+        detector = small(max_epochs=1, lambdas=(0,), false_alarm_rate=0.2).fit(rows)
+        n_found += sum(bool(detector.drift(rng.normal(size=(1000, 4))).found) for _ in range(5))
+    assert stats.binomtest(n_found, 60, LEVEL, "greater").pvalue > 1e-3
+    assert detector.drift(rng.normal(size=(1000, 4)) + 1.5).found

@@ -100,6 +100,21 @@ def test_a_table_of_copies_promises_what_its_distinct_rows_do(table, selection):
         assert getattr(often.calibration, name) == getattr(once.calibration, name)
 
 
+def test_copies_of_an_anomaly_are_one_label():
+    """Ten copies of each of two anomalies had the shares of twenty labels."""
+    rng = np.random.default_rng(0)
+    rows = numbers(102, rng)
+    odd, normal = rows.iloc[:2] + 30, rows.iloc[2:]
+
+    def learned(k):
+        X = pd.concat([odd] * k + [normal])
+        model = small(max_epochs=1).fit(X, np.arange(len(X)) < 2 * k).model_
+        return [addend.share for addend in model.scorer.addends]
+
+    assert learned(10) == learned(1)
+    assert sum(learned(1)[2:]) > 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [0, 6])
 @pytest.mark.parametrize("table", [numbers, counts, mixed])

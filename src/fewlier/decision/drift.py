@@ -25,7 +25,9 @@ MAX_EDGES = 64
 """Edges between the bins in which the normals of a numeric column are counted."""
 MAX_NAMED = 6
 """Changes that the sentence names; a table may have thousands of columns."""
-Test: TypeAlias = Callable[[Ints, Ints], tuple[float, float]]
+Counts: TypeAlias = npt.NDArray[Any]
+"""Rows by bin, or what they count in a test."""
+Test: TypeAlias = Callable[[Counts, Counts], tuple[float, float]]
 """Compares counts by bin: distance and p-value."""
 
 # Normals that are counted; far fewer are enough to see differences of a tenth.
@@ -49,20 +51,23 @@ class Reference:
         The edges of each column, none where it has levels.
     counts : tuple of arrays of int64
         Normals by bin, for each column.
+    share : float
+        What each of them counts in a test: less than 1 where rows are copies of others.
     """
 
     edges: tuple[npt.NDArray[np.float32], ...]
     counts: tuple[Ints, ...]
+    share: float = 1.0
 
     @classmethod
-    def from_encoded(cls, encoder: Encoder, normals: Encoded) -> "Reference":
+    def from_encoded(cls, encoder: Encoder, normals: Encoded, share: float = 1.0) -> "Reference":
         """Choose bins that each hold about the same number of normals, and count."""
         edges = []
         for d, column in enumerate(encoder.schema.columns):
             values = normals.targets[normals.observed[:, d] & ~normals.impossible[:, d], d]
             has_levels = column.coding in (Kind.BINARY, Kind.CATEGORY)
             edges.append(_edges(values[:0] if has_levels else values))
-        return cls(tuple(edges), _count(normals, edges, _n_bins(encoder, edges)))
+        return cls(tuple(edges), _count(normals, edges, _n_bins(encoder, edges)), share)
 
     def count(self, rows: Encoded) -> tuple[Ints, ...]:
         """Count rows by bin, for each column."""
@@ -72,7 +77,8 @@ class Reference:
         """Return what a model file holds of it."""
         edges, counts = np.concatenate(self.edges), np.concatenate(self.counts)
         n_edges = [len(edges) for edges in self.edges]
-        return State({"n_edges": n_edges}, {"edges": edges, "counts": counts})
+        record = {"n_edges": n_edges, "share": self.share}
+        return State(record, {"edges": edges, "counts": counts})
 
     @classmethod
     def from_state(cls, state: State, encoder: Encoder) -> "Reference":
@@ -91,7 +97,9 @@ class Reference:
         totals = {sum(part.tolist()) for part in counts}
         is_total = len(totals) == 1 and max(totals) <= MAX_COUNTED
         require(is_total, f"its reference does not count the same rows, at most {MAX_COUNTED}.")
-        return cls(tuple(edges), tuple(counts))
+        share = state.positive("share")
+        require(share <= 1, "a row of its reference counts more than one.")
+        return cls(tuple(edges), tuple(counts), share)
 
 
 def _count(
@@ -255,11 +263,11 @@ def compare(
     normals, rows : pairs of counts
         Scores by rank (see `Calibration.counts`), and cells by bin (see `Reference.count`).
     reference : Reference
-        Where the bins are.
+        Where the bins are, and what each normal counts.
     """
     found: list[tuple[str | None, Any, float, float]]
     found = [(None, "scores", *_test(_risen, normals[0], rows[0]))]
-    cells = normals[1], rows[1]
+    cells = [reference.share * counts for counts in normals[1]], rows[1]
     for column, edges, old, new in zip(columns, reference.edges, *cells, strict=True):
         test = _kolmogorov_smirnov if len(edges) else _levels
         is_date = column.date is not None and column.date.aspect is Aspect.DATE
@@ -271,27 +279,27 @@ def compare(
     return Drift(int(rows[0].sum()), tuple(changes))
 
 
-def _test(test: Test, old: Ints, new: Ints) -> tuple[float, float]:
+def _test(test: Test, old: Counts, new: Counts) -> tuple[float, float]:
     """Return distance and p-value; where either has no rows, nothing has changed."""
     return test(old, new) if old.any() and new.any() else (0.0, 1.0)
 
 
-def _risen(old: Ints, new: Ints) -> tuple[float, float]:
+def _risen(old: Counts, new: Counts) -> tuple[float, float]:
     """Test whether new counts lie in higher bins than old ones."""
-    n, m = int(old.sum()), int(new.sum())
+    n, m = float(old.sum()), float(new.sum())
     distance = float((np.cumsum(old) / n - np.cumsum(new) / m).max(initial=0))
     return distance, math.exp(-2 * distance**2 * n * m / (n + m))
 
 
-def _kolmogorov_smirnov(old: Ints, new: Ints) -> tuple[float, float]:
-    n, m = int(old.sum()), int(new.sum())
+def _kolmogorov_smirnov(old: Counts, new: Counts) -> tuple[float, float]:
+    n, m = float(old.sum()), float(new.sum())
     # In the last bin both distributions have reached 1.
     distance = float(np.abs(np.cumsum(old)[:-1] / n - np.cumsum(new)[:-1] / m).max(initial=0))
     return distance, float(stats.kstwobign.sf(distance * np.sqrt(n * m / (n + m))))
 
 
-def _levels(old: Ints, new: Ints) -> tuple[float, float]:
-    n, m = int(old.sum()), int(new.sum())
+def _levels(old: Counts, new: Counts) -> tuple[float, float]:
+    n, m = float(old.sum()), float(new.sum())
     distance = float(np.abs(old / n - new / m).sum() / 2)
     table = np.array(list(_merge_rare(np.stack([old, new], 1), min(n, m) / (n + m)))).T
     if table.shape[1] < 2:
@@ -299,20 +307,20 @@ def _levels(old: Ints, new: Ints) -> tuple[float, float]:
     return distance, float(stats.chi2_contingency(table, False, "log-likelihood").pvalue)
 
 
-def _merge_rare(levels: Ints, share: float) -> Iterator[Ints]:
+def _merge_rare(levels: Counts, share: float) -> Iterator[Counts]:
     """Yield the counts of levels; rare levels are merged until they are not rare."""
-    rest = np.zeros(2, np.int64)
+    rest = np.zeros(2)
     for pair in levels[np.argsort(levels.sum(1), kind="stable")]:
         rest = rest + pair
         if rest.sum() * share >= _LEAST_EXPECTED:
             yield rest
-            rest = np.zeros(2, np.int64)
+            rest = np.zeros(2)
     if rest.any():  # only if all levels are rare: the commonest comes last
         yield rest
 
 
-def _gaps(old: Ints, new: Ints) -> tuple[float, float]:
-    table = [[int(counts[-1]), int(counts[:-1].sum())] for counts in (old, new)]
+def _gaps(old: Counts, new: Counts) -> tuple[float, float]:
+    table = [[round(counts[-1]), round(counts[:-1].sum())] for counts in (old, new)]
     shares = [gaps / (gaps + others) if gaps + others else 0.0 for gaps, others in table]
     if not any(gaps for gaps, _ in table):
         return 0.0, 1.0

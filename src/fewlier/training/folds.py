@@ -90,6 +90,17 @@ def one_of_each(rows: Ints, ids: Ints) -> Ints:
     return np.sort(rows[np.unique(ids[rows], return_index=True)[1]])
 
 
+def share_of_copies(rows: Ints, ids: Ints) -> float:
+    r"""Return what each of n rows counts in a sample, n / \sum_g k_g^2, where g has k_g copies.
+
+    It is 1 where no row repeats and 1 / k where each is there k times (Kish's effective sample
+    size, over n). Copies of a very common row say how common it is, so that each counts.
+    """
+    others = np.setdiff1d(rows, _very_common(rows, ids))
+    counts = np.unique(ids[others], return_counts=True)[1]
+    return float(len(rows) / (len(rows) - len(others) + (counts**2).sum()))
+
+
 def _copies(chosen: Ints, rows: Ints, ids: Ints) -> Ints:
     """Return the rows that are copies of chosen ones, in the order of the chosen."""
     if not len(chosen):

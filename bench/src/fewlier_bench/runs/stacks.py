@@ -125,7 +125,7 @@ def fit_each_lambda(plans: Sequence[Plan], recipe: Recipe) -> list[FitOfEachLamb
             one.member.lam: add_parts(plan, Ensemble((one.fitted,), (1.0,), recipe.selection))
             for one in judged
         }
-        weights = select(candidates, recipe) if judged else np.zeros(len(trained))
+        weights = select(candidates, plan.ids, recipe) if judged else np.zeros(len(trained))
         found.append((models, histories(trained, candidates, weights, template, recipe)))
     return found
 
