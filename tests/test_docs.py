@@ -1,7 +1,9 @@
 """What the documents show must run, and say what the commands say."""
 
+import ast
 import pkgutil
 import re
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -31,6 +33,21 @@ def test_whatever_the_readme_shows_of_commands_is_what_they_print():
     commands = {line.split()[2] for line in shown if line.startswith("$ fewlier")}
     assert commands == {"demo", "fit", "explain", "evaluate"}
     assert len(blocks(README, "python")) == len(blocks(README, "text")) == 1
+
+
+def test_the_readme_installs_what_its_program_imports():
+    """tools/release_check.py follows the README in an empty environment, which takes minutes."""
+    (code,) = blocks(README, "python")
+    imported = {
+        (node.names[0].name if isinstance(node, ast.Import) else node.module).partition(".")[0]
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {re.match(r"[\w-]+", need)[0] for need in project["dependencies"]}
+    (install,) = re.findall(r"^## Install\n.*?^```\n(.*?)^```$", README, re.M | re.S)
+    installed = {word for line in install.splitlines() for word in line.partition("#")[0].split()}
+    assert imported <= {"fewlier"} | needed | installed
 
 
 def test_the_readme_is_short():

@@ -283,7 +283,7 @@ def list_packages(scripts: Path, path: Path, extras: Sequence[str]) -> None:
 
 
 def follow_readme(python: str, source: Path) -> None:
-    """Install as the README says, in a clone, and run the demonstration."""
+    """Install as the README says, in a clone, and run all commands and code that it shows."""
     say("\nThe README's installation")
     scripts = empty_environment(python, "readme", has_pip=True)
     readme = (source / "README.md").read_text("utf-8")
@@ -298,6 +298,9 @@ def follow_readme(python: str, source: Path) -> None:
         is_done = done.returncode == 0
         expect(f"this line runs: {line}", is_done or has_index, done.stdout + done.stderr)
         say(f"  {line}" if is_done else f"  left out, its index cannot be reached: {line}")
+    shown = shutil.copy(source / "README.md", scripts.parent)  # the tool writes what they print
+    guide = (scripts / "python", "-I", source / "tools" / "guide.py", shown)
+    say(f"  {run('what the README shows runs', *guide, cwd=scripts.parent, **path).rstrip()}")
     run("the demonstration runs", "fewlier", "demo", "-o", "demo", cwd=scripts.parent, **path)
     expect("the demonstration makes a report", (scripts.parent / "demo" / "report.html").exists())
     shutil.rmtree(scripts.parent)
