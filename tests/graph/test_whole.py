@@ -3,6 +3,7 @@
 What onnxruntime makes of the graph is tested in tests/engines/onnx.
 """
 
+import json
 import math
 from dataclasses import replace
 from functools import cache
@@ -23,12 +24,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fewlier.errors import UserError
 from fewlier.graph.check import feed, made_up
 from fewlier.graph.columns import NO_CODE, NO_DATE, UNSEEN, Encoding, inputs_of
-from fewlier.graph.export import export, operations_of, trace
+from fewlier.graph.export import export, facts_of, operations_of, trace
 from fewlier.graph.gamma import log_gamma
 from fewlier.graph.search import search_sorted
 from fewlier.graph.whole import Whole
 from fewlier.score.model import Scorer
 from fewlier.table import Table
+from fewlier.table.cells import MISSING
 
 ARRAYS = ("inputs", "targets", "observed", "impossible")
 
@@ -199,6 +201,22 @@ def test_categories_are_codes(models):
     columns = feed(model.encoder, model.encoder.schema.match(Table.of(rows)), {})
     codes = next(one.codes for one in inputs_of(model.encoder) if one.name == "city")
     assert columns["city"].tolist() == [codes["Bern"], NO_CODE, UNSEEN]
+
+
+@pytest.mark.slow
+def test_metadata_say_which_texts_the_library_takes_for_missing(models):
+    model = models("payments")
+    facts = json.loads(json.dumps(facts_of(model)))
+    codes = next(one["codes"] for one in facts["inputs"] if one["name"] == "city")
+    cities = ["Bern", "Rom", "bern", "none", "-", "Na", *(f"{a}{b}" for a in MISSING for b in " x")]
+    rows = pd.DataFrame({"amount": 50.0, "visits": 6.0, "city": [*cities, *MISSING]})
+    by_library = feed(model.encoder, model.encoder.schema.match(Table.of(rows)), {})["city"]
+    by_metadata = [
+        NO_CODE if city.strip() in facts["missing"] else codes.get(city, UNSEEN)
+        for city in rows["city"]
+    ]
+    assert by_metadata == by_library.tolist()
+    assert {NO_CODE, UNSEEN} < set(by_metadata)
 
 
 @given(st.floats(1e-3, 1e9))

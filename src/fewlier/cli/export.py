@@ -6,8 +6,9 @@ from typing import Annotated
 from fewlier.cli import options
 from fewlier.cli.inputs import check_file_output
 from fewlier.cli.options import option
-from fewlier.cli.screen import echo, echo_json
+from fewlier.cli.screen import echo, echo_json, say
 from fewlier.errors import missing_package
+from fewlier.stopping import farewell
 
 
 def export(
@@ -26,12 +27,14 @@ def export(
     """Write a model as one ONNX graph: columns in; score, p-value and decision out."""
     check_file_output(output, "A graph", model)
     _require_extra(check)
-    from fewlier.detector import AnomalyDetector
-    from fewlier.graph.export import export as write
-    from fewlier.graph.export import facts_of
+    with farewell(lambda: "stopped; no graph was written."):
+        say("writing the graph; this takes half a minute to a few minutes.")
+        from fewlier.detector import AnomalyDetector
+        from fewlier.graph.export import export as write
+        from fewlier.graph.export import facts_of
 
-    detector = AnomalyDetector.load(model)
-    found = write(detector.model_, output, is_checked=check)
+        detector = AnomalyDetector.load(model)
+        found = write(detector.model_, output, is_checked=check, tell=say)
     size = output.stat().st_size
     if as_json:
         facts = {"output": str(output), "bytes": size, "check": found and found._asdict()}

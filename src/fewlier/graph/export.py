@@ -3,7 +3,7 @@
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from fewlier.graph.columns import inputs_of
 from fewlier.graph.gamma import log_gamma
 from fewlier.graph.whole import Outputs, Whole
 from fewlier.score.model import FittedModel
+from fewlier.table.cells import MISSING
 
 if TYPE_CHECKING:
     from torch.onnx import ONNXProgram
@@ -28,11 +29,17 @@ _N_TRACED = 3  # rows that the graph is traced with; it takes any number
 _OPSET = 20
 
 
-def export(model: FittedModel, path: PathLike, *, is_checked: bool) -> Difference | None:
+def export(
+    model: FittedModel,
+    path: PathLike,
+    *,
+    is_checked: bool,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Difference | None:
     """Write a model as one ONNX graph, whole or not at all.
 
     With `is_checked` it is run in onnxruntime first, on made-up rows, and refused where it says
-    anything but what the model says.
+    anything but what the model says. `tell` hears of it when that begins.
     """
     if model.scorer.device.type != "cpu":
         raise UserError(
@@ -44,6 +51,7 @@ def export(model: FittedModel, path: PathLike, *, is_checked: bool) -> Differenc
 
     def check_file(written: Path) -> None:
         if is_checked:
+            tell("scoring made-up rows with the graph, to compare.")
             found.append(check(model, written))
 
     with replacing(path, check_file) as file:
@@ -114,6 +122,7 @@ def facts_of(model: FittedModel) -> dict[str, object]:
     return {
         "fewlier": __version__,
         "inputs": [one.record() for one in inputs_of(model.encoder)],
+        "missing": sorted(MISSING),  # of categories the caller reads the text
         "threshold": calibration.threshold,
         "unit": model.ensemble.unit,
         "guarantee": calibration.guarantee,

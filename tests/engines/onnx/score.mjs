@@ -4,22 +4,24 @@ import { readFileSync } from "node:fs";
 import * as ort from "onnxruntime-web";
 
 const [model, facts] = process.argv.slice(2);
-const { inputs } = JSON.parse(readFileSync(facts, "utf8"));
+const { inputs, missing } = JSON.parse(readFileSync(facts, "utf8"));
 const rows = JSON.parse(readFileSync(0, "utf8"));
 ort.env.wasm.numThreads = 1;
 const session = await ort.InferenceSession.create(readFileSync(model));
 
 const LEAST = -(2n ** 63n);
-const isMissing = (cell) => cell === null || cell === undefined;
+const isMissing = (cell) =>
+  cell === null || cell === undefined || missing.includes(String(cell).trim());
 const feeds = {};
 for (const { name, form, codes } of inputs) {
   const cells = rows.map((row) => row[name]);
   const tensor = (type, values) => new ort.Tensor(type, values, [rows.length]);
-  const integers = (missing, read) =>
-    tensor("int64", BigInt64Array.from(cells, (cell) => (isMissing(cell) ? missing : read(cell))));
+  const integers = (gap, read) =>
+    tensor("int64", BigInt64Array.from(cells, (cell) => (isMissing(cell) ? gap : read(cell))));
+  const known = new Map(Object.entries(codes ?? {}));
   feeds[name] = {
     number: () => tensor("float64", Float64Array.from(cells, (cell) => cell ?? NaN)),
-    category: () => integers(-1n, (cell) => BigInt(codes[cell] ?? -2)),
+    category: () => integers(-1n, (cell) => BigInt(known.get(cell) ?? -2)),
     date: () => integers(LEAST, BigInt), // microseconds
     offset: () => tensor("int32", Int32Array.from(cells, (cell) => cell ?? 0)), // minutes
   }[form]();

@@ -27,7 +27,7 @@ WEB = "onnxruntime-web@1.22.0"
 def rows_of(model):
     """Return fresh rows, among them gaps and a city never seen, as inputs of the graph."""
     rows = ROWS.copy()
-    rows.loc[3, "city"] = "Paris"
+    rows.loc[3:6, "city"] = ["Paris", "NA", "", " null "]
     rows.loc[4, "visits"] = -1.5
     matched = model.encoder.schema.match(Table.of(rows))
     return rows, feed(model.encoder, matched, {})
@@ -44,7 +44,10 @@ def exported(tmp_path_factory):
         [sys.executable, "-m", "fewlier", *map(str, words)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert not done.stderr
+    assert [line.split()[:2] for line in done.stderr.splitlines()] == [
+        ["fewlier:", "writing"],
+        ["fewlier:", "scoring"],
+    ]
     (folder / "pay.json").write_text(done.stdout)
     return folder
 
