@@ -44,7 +44,11 @@ def detector(request):
 
 
 def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
-    lines = dict(line.split(maxsplit=1) for line in str(detector.summary_).splitlines())
+    summary = detector.summary_
+    lines, workings = (
+        dict(line.split(maxsplit=1) for line in text.splitlines())
+        for text in (str(summary), summary.workings)
+    )
     assert lines["rows"] == "242 normal, 8 anomalous, 50 unlabelled"
     kinds = "1 real (size); 1 count as category (orders); 1 category (city)"
     assert lines["columns"] == kinds
@@ -64,10 +68,11 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     assert lines["validation"].startswith(
         {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
     )
-    assert lines["lambda"].endswith("(weight in the density)")
+    assert not set(lines) & set(workings)
+    assert workings["lambda"].endswith("(weight in the density)")
     compared = {"average": ", compared with 300 rows", "best": ""}[detector.selection]
     n_passes = detector.model_.ensemble.passes_per_row
-    assert lines["cost"] == f"{n_passes} network passes per row{compared}"
+    assert workings["cost"] == f"{n_passes} network passes per row{compared}"
     assert lines["time"].endswith(" s")
 
 
@@ -85,7 +90,7 @@ def test_a_summary_weighs_every_lambda(detector):
     weights = detector.summary_.lambda_weights
     assert list(weights) == [0, 1, 10]
     assert sum(weights.values()) == pytest.approx(1)
-    shown = str(detector.summary_)
+    shown = detector.summary_.workings
     for lam, weight in weights.items():
         assert (f"{lam:g}: {weight:.2f}" in shown) == (weight > 0)
 

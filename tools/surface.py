@@ -54,14 +54,12 @@ CALLED = {
     "fewlier": tuple(fewlier.__all__),
     "fewlier.plot": tuple(plot.__all__),
     "fewlier.batches": ("BatchScorer",),
-    "fewlier.decision.evaluation": ("evaluate",),
     "fewlier.engines.ray": ("score",),
     "fewlier.engines.spark": ("score", "to_udf"),
     "fewlier.errors": ("LabelWarning", "LeftOutWarning"),
     "fewlier.mlflow": ("log_model", "save_model"),
     "fewlier.notebook": ("label",),
     "fewlier.table.check": ("check_table",),
-    "fewlier.table.label_column": ("LabelColumn",),
 }
 RETURNED = {
     "fewlier.decision.drift": ("Change", "Drift"),
@@ -155,7 +153,7 @@ def options() -> Iterator[str]:
     commands = {f"$ fewlier {name}": about for name, about in APP.commands.items()}
     for command, about in {"$ fewlier": APP, **commands}.items():
         yield command
-        for option in about.params:
+        for option in (one for one in about.params if not getattr(one, "hidden", False)):
             default = "" if option.default is None else f" = {option.default}"
             for flag in (*option.opts, *option.secondary_opts):
                 yield f"{command} {flag}{default}"

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fewlier.decision.evaluation import evaluate
     from fewlier.density.autoencoder import Autoencoder
     from fewlier.density.flow import Flow
     from fewlier.density.made import Made
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
     from fewlier.errors import FewlierError, FewlierWarning, FormatError, UserError
     from fewlier.labelling.session import Session
+    from fewlier.table.label_column import LabelColumn
 
 __all__ = [
     "AnomalyDetector",
@@ -21,10 +23,12 @@ __all__ = [
     "FewlierWarning",
     "Flow",
     "FormatError",
+    "LabelColumn",
     "Made",
     "Session",
     "UserError",
     "Vae",
+    "evaluate",
 ]
 
 _HOMES = {
@@ -34,10 +38,12 @@ _HOMES = {
     "FewlierWarning": "fewlier.errors",
     "Flow": "fewlier.density.flow",
     "FormatError": "fewlier.errors",
+    "LabelColumn": "fewlier.table.label_column",
     "Made": "fewlier.density.made",
     "Session": "fewlier.labelling.session",
     "UserError": "fewlier.errors",
     "Vae": "fewlier.density.vae",
+    "evaluate": "fewlier.decision.evaluation",
 }
 
 

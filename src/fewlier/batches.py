@@ -219,5 +219,5 @@ class Tally:
 
     def threshold(self, fdr: float) -> float:
         """Return the threshold that keeps a false-discovery rate among the rows seen."""
-        self._calibration.warn_if_too_few("false-discovery rate", fdr, "no row can be flagged")
+        self._calibration.warn_if_none(fdr, self._ranks)
         return self._calibration.at_discovery_rate(fdr, self._ranks).threshold

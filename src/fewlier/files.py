@@ -185,16 +185,16 @@ def score_file(
 ) -> ScoreReport:
     """Write every row with its score, verdict, p-value and, for anomalies, reasons.
 
-    Rows keep their order and all of their columns. `typed` gives the columns of a CSV file that
-    the model knows their types, for Parquet; otherwise cells are written as they were read. With
-    `fdr` the threshold is that of the whole file (see `AnomalyDetector.predict`); its rows wait
-    in a temporary file until it is known.
+    Rows keep their order and all of their columns; there may be none. `typed` gives the columns of
+    a CSV file that the model knows their types, for Parquet; otherwise cells are written as they
+    were read. With `fdr` the threshold is that of the whole file (see `AnomalyDetector.predict`);
+    its rows wait in a temporary file until it is known.
     """
     with naming(file.name):
         check_free(file.columns)
     model: FittedModel = detector.model_
     tally, threshold, n_above = Tally(model), detector.threshold_, 0
-    explained = tally.count(explain_batches(model, file, progress))
+    explained = tally.count(explain_batches(model, file, progress, may_be_empty=True))
     with ExitStack() as stack:
         if fdr is None:
             scored = (ScoredBatch.of(batch, why) for batch, why in explained)
@@ -211,15 +211,23 @@ def score_file(
 
 
 def explain_batches(
-    model: FittedModel, file: TableFile, progress: Progress = silent
+    model: FittedModel,
+    file: TableFile,
+    progress: Progress = silent,
+    *,
+    may_be_empty: bool = False,
 ) -> Iterator[tuple[Batch, Explanation]]:
     """Yield the batches of a file, each with the scores of its rows, and why they have them."""
-    for batch, _, why in _explain_chosen(model, file, progress, None):
+    for batch, _, why in _explain_chosen(model, file, progress, None, may_be_empty):
         yield batch, why
 
 
 def _explain_chosen(
-    model: FittedModel, file: TableFile, progress: Progress, choice: RowChoice | None
+    model: FittedModel,
+    file: TableFile,
+    progress: Progress,
+    choice: RowChoice | None,
+    may_be_empty: bool = False,
 ) -> Iterator[tuple[Batch, Ints, Explanation]]:
     """Yield batches with the positions of the chosen rows, and the explanation of these.
 
@@ -234,7 +242,7 @@ def _explain_chosen(
 
     unread: dict[str, Unread] = {}
     find = choice.find if choice else _all_rows
-    chosen = ((batch, find(batch)) for batch in file.batches())
+    chosen = ((batch, find(batch)) for batch in file.batches(may_be_empty=may_be_empty))
     for batch, places, table, why in ahead(explain_one, chosen):
         unread = all_unread(unread, table.unread, batch.start)
         yield batch, places, why

@@ -1,7 +1,7 @@
 """What a fit did, in words and numbers."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -86,22 +86,26 @@ class Summary:
 
     def __str__(self) -> str:
         """Return one line per fact."""
-        return "\n".join(f"{name:<12}{text}" for name, text in self._facts())
+        return _lines(self._facts())
+
+    @property
+    def workings(self) -> str:
+        """How rows are scored, one line per fact: weights of lambdas, and what a row costs."""
+        weights = ", ".join(f"{lam:g}: {w:.2f}" for lam, w in self.lambda_weights.items() if w)
+        compared = f", compared with {self.n_compared} rows" if self.n_compared else ""
+        cost = f"{self.passes_per_row} network passes per row{compared}"
+        return _lines([("lambda", f"{weights} (weight in the density)"), ("cost", cost)])
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return what it says, as names and texts."""
-        weights = ", ".join(f"{lam:g}: {w:.2f}" for lam, w in self.lambda_weights.items() if w)
         meaning = self.decision.meaning
-        compared = f", compared with {self.n_compared} rows" if self.n_compared else ""
         rows = f"{self.n_normal} normal, {self.n_anomaly} anomalous, {self.n_unlabelled} unlabelled"
         return [
             ("rows", rows),
             *([("kinds", listed_counts(self.labelled_kinds))] * bool(self.labelled_kinds)),
             ("columns", _by_kind(self.kinds)),
-            ("lambda", f"{weights} (weight in the density)"),
             ("validation", f"{self.criterion.replace('_', ' ')} {self.validation:.3f}"),
             ("threshold", f"{self.threshold:.4g} {self.unit}{f' ({meaning})' if meaning else ''}"),
-            ("cost", f"{self.passes_per_row} network passes per row{compared}"),
             ("time", f"{self.seconds:.1f} s"),
             *(("note", note) for note in self.notes),
         ]
@@ -183,6 +187,10 @@ class Summary:
             labelled_kinds=state.mapping("labelled_kinds", lambda n: is_count(n, 1), "of counts"),
             **{name: state.count(name) for name in _COUNTS},
         )
+
+
+def _lines(facts: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"{name:<12}{text}" for name, text in facts)
 
 
 def _member_cells(member: MemberHistory) -> tuple[str | markup.Bar, ...]:

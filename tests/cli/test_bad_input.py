@@ -53,7 +53,6 @@ def refused(fewlier, folder, tmp_path, monkeypatch):
 
 TABLES = {  # content, and what commands say of it
     "empty": (b"", "the file is empty"),
-    "header alone": (b"amount,visits,city,fraud\n", "must have rows; got only a header. Add"),
     "ragged": (TEXT.encode() + b"1,2\n", "must have 5 cells.*got 2 in row 80: '1,2'. Correct"),
     "twice a name": (TEXT.replace("id", "city", 1).encode(), "'city' 2 times. Rename or drop"),
     "a column is missing": (csv(ROWS.drop(columns="visits")), "visits"),
@@ -92,6 +91,14 @@ def test_a_bad_table_is_refused(content, message, model, refused, tmp_path):
     found = refused("score", "new.data", "-m", model, "-o", "out.csv")
     assert found.startswith("new.data: ")
     assert re.search(message, found), found
+
+
+@pytest.mark.parametrize("command", ["explain", "evaluate"])
+def test_figures_need_rows(command, model, refused, tmp_path):
+    (tmp_path / "new.data").write_bytes(b"amount,visits,city,fraud\n")
+    label = ["--label", "fraud"] if command == "evaluate" else []
+    found = refused(command, "new.data", "-m", model, *label)
+    assert found.startswith("new.data: a table must have rows; got only a header.")
 
 
 @pytest.mark.parametrize("name", ["ragged", "a column is missing", "infinity"])

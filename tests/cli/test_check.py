@@ -3,8 +3,11 @@
 import json
 import shlex
 
+import numpy as np
+import pandas as pd
 import pytest
 from factories import payments
+from processes import plain
 
 from fewlier.cli.check import _rough
 
@@ -136,3 +139,42 @@ def test_check_does_not_repeat_a_wrong_declaration(table, fewlier):
 def test_check_counts_in_good_english(fewlier):
     shown = fewlier("check", "-", stdin=b"x\n1\n").out.decode()
     assert "standard input: 1 row, 1 column; 0 of the rows" in shown
+
+
+@pytest.fixture
+def long_names(tmp_path, monkeypatch):
+    """Return a table with long names, many spellings and one missing cell; 80 columns are shown."""
+    monkeypatch.setenv("COLUMNS", "80")
+    codes = [f"{number}{letter}" for number in range(2000, 2027) for letter in "Aa"]
+    n = 54 * 50
+    rows = pd.DataFrame(
+        {
+            "number_of_vehicles_involved": np.random.default_rng(0).normal(size=n),
+            "insured_education_level": codes * 50,
+            "claim": [None, *(number / 7 for number in range(n - 1))],
+        }
+    )
+    path = tmp_path / "claims.csv"
+    rows.to_csv(path, index=False)
+    return path
+
+
+def test_names_are_whole_where_the_terminal_is_narrow(long_names, fewlier):
+    shown = fewlier("check", long_names).out.decode()
+    assert "number_of_vehicles_involved " in shown
+    assert "insured_education_level " in shown
+    grid = shown.split("labels ")[0].splitlines()[1:]
+    assert max(map(len, grid)) <= 80
+
+
+def test_remarks_that_say_the_same_of_many_values_are_cut_short(long_names, fewlier):
+    shown = plain(fewlier("check", long_names).out.decode())
+    assert shown.count("may be the same") == 3
+    assert "and 24 more" in shown
+    found = json.loads(fewlier("check", long_names, "--json").out)
+    assert sum("may be the same" in one for one in found["columns"][1]["remarks"]) == 27
+
+
+def test_a_share_of_missing_cells_that_is_not_zero_is_not_shown_as_zero(long_names, fewlier):
+    (line,) = [x for x in fewlier("check", long_names).out.decode().splitlines() if "claim " in x]
+    assert "<0.1%" in line

@@ -54,6 +54,8 @@ def test_inspect_tells_in_words_what_the_model_is(model, fewlier):
         "p-values from ",
         "probability from 10 labelled anomalies that were held out, even odds at the threshold; ",
         "kept rows 200 for `fewlier update`, 0.0 MB",
+        "(weight in the density) ",
+        " network passes per row, compared with 200 rows",
         "neighbours 190 normal and 10 anomalous rows kept to compare with, 0.0 MB",
         "score neighbours 38%, trees 25%, rules 25%, density 12%",
         "city category category Bern, Oslo, Rome",

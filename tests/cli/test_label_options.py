@@ -288,6 +288,14 @@ def test_a_later_table_may_lack_values_that_are_named(arguments, by_kind, fewlie
     assert "warning: standard input: Label 'forgd' (2 rows) is close to 'forged'" in done.err
 
 
+def test_one_kind_alone_has_no_table_unless_training_did_not_know_it(by_kind, fewlier):
+    arguments = ["evaluate", "-", "-m", by_kind, "--label", "fraud", "--normal", "fine"]
+    for kind, is_shown in (("theft", False), ("Forgery", True)):
+        rows = csv(KINDS.where(KINDS.isna() | (KINDS == "fine"), kind))
+        assert ("by kind" in fewlier(*arguments, stdin=rows).out.decode()) == is_shown
+        assert len(json.loads(fewlier(*arguments, "--json", stdin=rows).out)["by_kind"]) == 1
+
+
 @pytest.mark.slow
 def test_a_report_has_a_table_by_kind(by_kind, fewlier, tmp_path):
     page = tmp_path / "report.html"

@@ -240,10 +240,41 @@ def test_a_false_discovery_rate_that_cannot_be_kept_flags_nothing(table, model, 
     found = json.loads(done.out)
     assert (found["n_above_threshold"], found["threshold"]) == (0, None)
     said = fewlier(*options).err
-    assert "none is flagged: no row is odd enough for a false-discovery rate of 0.001." in said
+    assert "none flagged at a false-discovery rate of 0.001." in said
     done = fewlier("score", table, "-m", model, "--fdr", 3)
     assert (done.code, done.out) == (2, b"")
     assert "--fdr must be a share between 0 and 1; got 3.0" in done.err
+
+
+def test_it_says_how_many_odd_rows_a_false_discovery_rate_takes(model, fewlier, tmp_path):
+    loaded = AnomalyDetector.load(model)
+    m = len(loaded.model_.calibration.normal_scores)
+    rows = ROWS[loaded.predict(ROWS[FEATURES]) == 0]  # none of them is odd
+    n, fdr = len(rows), 0.1
+    rows.to_csv(tmp_path / "usual.csv", index=False)
+    said = fewlier("score", tmp_path / "usual.csv", "-m", model, "--fdr", fdr).err
+    least = next(k for k in range(1, n) if n / (m + 1) <= k * fdr)
+    assert f"No row of {n} can be flagged" in said
+    assert f"unless {least} score above all {m} held-out normal rows; 0 do" in said
+
+
+@pytest.mark.parametrize("flag", ["--false-alarm-rate", "--contamination"])
+def test_who_asks_for_a_rate_is_told_where_thresholds_are_set(table, model, fewlier, flag):
+    done = fewlier("score", table, "-m", model, flag, 0.05)
+    assert done.code == 2
+    assert f"fewlier threshold {model} --false-alarm-rate 0.05" in done.err
+
+
+@pytest.mark.parametrize("output", ["out.csv", "out.parquet"])
+@pytest.mark.parametrize("fdr", [[], ["--fdr", 0.1]])
+def test_a_table_without_rows_gives_one_without_rows(model, fewlier, tmp_path, output, fdr):
+    (tmp_path / "none.csv").write_text(text().splitlines()[0] + "\n")
+    done = fewlier("score", tmp_path / "none.csv", "-m", model, "-o", tmp_path / output, *fdr)
+    assert (done.code, "0 rows scored" in done.err) == (0, True), done.err
+    read = pd.read_csv if output.endswith("csv") else pd.read_parquet
+    found = read(tmp_path / output)
+    assert list(found) == [*ROWS, "anomaly_score", "is_anomaly", "p_value", "reason"]
+    assert not len(found)
 
 
 @pytest.mark.slow

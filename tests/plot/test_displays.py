@@ -101,7 +101,7 @@ def test_far_rows_are_reported_and_do_not_squeeze_the_others():
     scores = np.concatenate([np.linspace(0, 1, 1000), [1e6]])
     display = ScoreDisplay(scores=scores, threshold=0.9, unit="nats").plot()
     assert display.edges_[-1] < 2
-    assert "1 rows beyond, up to 1e+06" in display.ax_.get_xlabel()
+    assert "1 row beyond, up to 1e+06" in display.ax_.get_xlabel()
 
 
 def test_mean_reasons_are_those_of_rows_above_the_threshold(detector):

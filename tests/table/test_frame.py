@@ -113,6 +113,7 @@ def test_an_error_of_the_query_is_not_hidden():
         ),
         (Stream(pa.table({})), "must have a column"),
         (Stream(pa.chunked_array([[1.0]])), "must be a DataFrame, an Arrow stream or a 2-D array"),
+        (pd.Series(["a", np.int64(1)]), r"got Series of shape \(2,\).*iloc\[\[i\]\] in pandas"),
         (pl.Series([1.0]), "must be a DataFrame, an Arrow stream or a 2-D array"),
     ],
 )

@@ -1,7 +1,8 @@
 """`fewlier check`: look at a table before anything is fitted."""
 
 import shlex
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fewlier.table.check import TableCheck
 
 MAX_SHOWN = 100  # columns; a table may have thousands
+MAX_ALIKE = 3  # remarks on a column that differ in the value alone
 PLACEHOLDER = "VALUE"  # for a label that only the user knows
 
 
@@ -95,8 +97,8 @@ def _print(found: "TableCheck", name: str, command: str) -> None:
         (
             column.name,
             column.kind,
-            f"{column.n_missing / found.n_rows:.1%}" if column.n_missing else "",
-            "\n".join([column.why, *column.remarks]),
+            _share(column.n_missing, found.n_rows),
+            "\n".join([column.why, *_in_few(column.remarks)]),
         )
         for column in found.columns
     ]
@@ -104,6 +106,22 @@ def _print(found: "TableCheck", name: str, command: str) -> None:
     print_grid(headings, lines, right=["missing"], most=MAX_SHOWN)
     echo_facts([("labels", _labels(found)), ("fit would", _fit(found))])
     echo_facts([("command", _command(found, command))])
+
+
+def _share(n: int, n_rows: int) -> str:
+    return "" if not n else "<0.1%" if 2000 * n < n_rows else f"{n / n_rows:.1%}"
+
+
+def _in_few(remarks: Sequence[str]) -> list[str]:
+    """Keep the first of remarks that say the same of different values, and count the others."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for remark in remarks:
+        alike[remark.rpartition("'")[2]].append(remark)
+    found = []
+    for some in alike.values():
+        n_more = len(some) - MAX_ALIKE
+        found += some[:MAX_ALIKE] + [f"and {n_more} more"] * (n_more > 0)
+    return found
 
 
 def _labels(found: "TableCheck") -> Iterator[str]:

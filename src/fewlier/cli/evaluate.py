@@ -1,6 +1,6 @@
 """`fewlier evaluate`: compare scores with labels."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -57,10 +57,12 @@ def _facts(found: "Evaluation", unit: str) -> Iterator[tuple[str, str]]:
     yield "  precision", f"{found.precision:.1%}" if has_any else "no row is above it"
 
 
-def print_kinds(kinds: "Sequence[KindEvaluation]") -> None:
+def print_kinds(kinds: "tuple[KindEvaluation, ...]") -> None:
     """Print a table of the kinds of anomaly, with what training knew of each."""
+    from fewlier.decision.evaluation import telling
+
     lines = []
-    for line in kinds:
+    for line in telling(kinds):
         remarks = [] if line.n_in_training is None else [_trained(line.n_in_training)]
         remarks += ["few rows: a rough guess"] if line.is_few else []
         figures = str(line.n_rows), f"{line.auc:.4f}", f"{line.recall:.1%}"

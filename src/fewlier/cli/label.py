@@ -103,8 +103,11 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
         else:
             _serve(session, table, (port, browser), model_out)
         if model_out is not None:
+            from fewlier.labelling.desk import no_model_if_stopped
+
             say("fitting a detector with all answers ...")
-            session.detector.save(model_out)
+            with no_model_if_stopped(session):
+                session.detector.save(model_out)
         _conclude(session, table, output, as_json)
 
 

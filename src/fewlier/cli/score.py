@@ -1,8 +1,11 @@
 """`fewlier score`: add scores to the rows of a table."""
 
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
 
 from fewlier.cli import options
 from fewlier.cli.inputs import open_table_and_model
@@ -57,6 +60,9 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
         float | None,
         option("Flag as many rows as possible, of which this share may be false alarms.", "SHARE"),
     ] = None,
+    rate: Annotated[
+        float | None, typer.Option("--false-alarm-rate", "--contamination", hidden=True)
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches.
@@ -65,6 +71,11 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
     """
     from fewlier.table.folder import TableFolder
 
+    if rate is not None:
+        raise UserError(
+            "The threshold must be set in the model before; got a rate for one table. Move it: "
+            f"fewlier threshold {shlex.quote(str(model))} --false-alarm-rate {rate:g}"
+        )
     if as_json and str(output) == "-":
         raise UserError("--json needs -o: rows and JSON cannot both go to standard output.")
     folder = TableFolder.find(table)
@@ -164,6 +175,6 @@ def _warn(report: "ScoreReport") -> None:
 def _flagged(report: "ScoreReport", unit: str, fdr: float | None) -> str:
     """Say how many rows are above the threshold, and which threshold that is."""
     if math.isinf(report.threshold):
-        return f"none is flagged: no row is odd enough for a false-discovery rate of {fdr:g}"
+        return f"none flagged at a false-discovery rate of {fdr:g}"
     rule = "" if fdr is None else f", at a false-discovery rate of {fdr:g}"
     return f"{report.n_above_threshold} above the threshold of {report.threshold:.4g} {unit}{rule}"

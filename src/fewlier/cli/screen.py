@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Off a terminal, a line about the progress comes when both have gone by since the last.
 SECONDS_BETWEEN_LINES = 30.0
 SHARE_BETWEEN_LINES = 0.1
+# Characters of a name that are not broken over lines, where a terminal is narrow.
+WIDEST_NAME = 40
 # Seconds that somebody may want to shorten.
 LONG = 60.0
 
@@ -71,8 +73,13 @@ def print_grid(
     from rich.table import Table as Grid
 
     grid = Grid(box=box.SIMPLE)
-    for heading in headings:
-        grid.add_column(heading, justify="right" if heading in right else "left")
+    for number, heading in enumerate(headings):
+        # The first names the line: it may have to be copied.
+        least = 0 if number else max(len(shown(line[0])) for line in [headings, *lines[:most]])
+        justify: Any = "right" if heading in right else "left"
+        grid.add_column(
+            heading, justify=justify, overflow="fold", min_width=min(least, WIDEST_NAME)
+        )
     for line in lines[:most]:
         grid.add_row(*map(_visible, line))
     text_console(stderr=stderr).print(grid)

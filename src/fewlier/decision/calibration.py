@@ -193,6 +193,23 @@ class Calibration:
         rule = f"false-discovery rate {rate:g} among {n_rows} rows"
         return replace(self, threshold=threshold, rule=rule, prior=None)
 
+    def warn_if_none(self, rate: float, counts: Ints) -> None:
+        """Warn, with the reason, that a false-discovery rate flags no row of a batch, if so.
+
+        As in `at_discovery_rate`, k of n rows above all m normals are flagged if
+        n / (m + 1) <= k rate.
+        """
+        self.warn_if_too_few("false-discovery rate", rate, "no row can be flagged")
+        n_rows, n_above, m = int(counts.sum()), int(counts[-1]), len(self.normal_scores)
+        is_none = math.isinf(self.at_discovery_rate(rate, counts).threshold)
+        if n_rows and is_none and rate >= self.smallest_rate:
+            least = math.ceil(n_rows / (m + 1) / rate)
+            warn(
+                f"No row of {n_rows:,} can be flagged at a false-discovery rate of {rate:g} unless "
+                f"{least:,} score above all {m:,} held-out normal rows; {n_above:,} do. Score "
+                "fewer rows at once, fit on more normal rows, or ask for a higher rate."
+            )
+
     def rank(self, scores: Floats) -> Ints:
         """Return how many of the held-out normals score lower, from 0 to m."""
         return np.searchsorted(self.normal_scores, scores, side="left")

@@ -3,7 +3,8 @@
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import PurePath
 from shlex import quote
 from typing import Any, TypeAlias, final
@@ -17,6 +18,7 @@ from fewlier.labelling.session import Session
 from fewlier.labelling.subject import as_given, cells_of
 from fewlier.reasons.reason import Reason
 from fewlier.shown import shown, whole
+from fewlier.stopping import farewell
 from fewlier.table.cells import number_text
 
 Json: TypeAlias = dict[str, Any]
@@ -216,7 +218,8 @@ class Desk:
                 "The command line must say where to save a model; it does not. Start again with "
                 "--model-out FILE: the answers are kept."
             )
-        self._session.detector.save(self._model_path)
+        with no_model_if_stopped(self._session):
+            self._session.detector.save(self._model_path)
         return {"said": f"The model is in {shown(str(self._model_path), 200)}."}
 
     def _row(self, body: Json) -> int:
@@ -224,6 +227,15 @@ class Desk:
         if type(row) is not int or not 0 <= row < self._session.n_rows:
             raise UserError(f"A row must be a number below {self._session.n_rows}; got {row!r}.")
         return row
+
+
+@contextmanager
+def no_model_if_stopped(session: Session) -> Iterator[None]:
+    """Say so when the program is stopped inside the block, which fits and saves a model."""
+    with farewell(
+        lambda: f"stopped; no model was written, and {len(session.history)} answers are kept."
+    ):
+        yield
 
 
 def _in_short(reason: Reason) -> str:

@@ -50,7 +50,7 @@ def _facts(state: State) -> tuple[dict[str, Any], str]:
         "parameters": state.part("parameters").record,
         "summary": summary.to_json(),
     }
-    return facts, str(summary)
+    return facts, f"{summary}\n{summary.workings}"
 
 
 def _shares(model: State) -> dict[str, float]:

@@ -108,7 +108,8 @@ class ScoreDisplay(Display):
         label = f"threshold {self.threshold:.4g}"
         self.threshold_line_ = ax.axvline(self.threshold, color="C3", linestyle="--", label=label)
         n_beyond = int((self.scores > self.edges_[-1]).sum())
-        beyond = f"\nlast bar: {n_beyond} rows beyond, up to {self.scores.max():.4g}"
+        rows = "row" if n_beyond == 1 else "rows"
+        beyond = f"\nlast bar: {n_beyond} {rows} beyond, up to {self.scores.max():.4g}"
         ax.set(xlabel=f"anomaly score ({self.unit}){beyond if n_beyond else ''}", ylabel="rows")
         ax.set(yscale="log", xlim=(self.edges_[0], self.edges_[-1]))
         ax.set_ylim(bottom=0.7)

@@ -9,6 +9,7 @@ from typing import Any
 
 from fewlier import __version__
 from fewlier.atomic import PathLike
+from fewlier.decision.evaluation import telling
 from fewlier.errors import missing_package
 from fewlier.report.facts import Facts
 from fewlier.report.figures import draw, locate_x_axis, make_displays
@@ -67,7 +68,7 @@ def _context(facts: Facts) -> dict[str, Any]:
         "sketch_ids": {name: number for number, name in enumerate(facts.sketches)},
         "sketch_size": SKETCH,
         "columns": list(facts.summary.kinds.items())[:MAX_COLUMNS],
-        "by_kind": facts.by_kind[:MAX_KINDS],
+        "by_kind": telling(facts.by_kind)[:MAX_KINDS],
         "changes": changes[:N_CHANGES],
         "impossible": list(facts.n_impossible.items())[:MAX_COLUMNS],
         "data": _json(steps | {"axis": locate_x_axis(displays["scores"])}),

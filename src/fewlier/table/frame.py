@@ -223,7 +223,7 @@ def _read_stream(data: object) -> nw.DataFrame[Any] | None:
 
     try:
         rows = pa.RecordBatchReader.from_stream(data)
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # the latter where a Series mixes types
         return None
     check_names(rows.schema.names, 0)
     frame: nw.DataFrame[Any] = nw.from_native(rows.read_all(), eager_only=True)
@@ -243,7 +243,7 @@ def _as_array(data: object) -> npt.NDArray[Any]:
         raise UserError(
             "The data must be a DataFrame, an Arrow stream or a 2-D array; got "
             f"{type(data).__name__} of shape {array.shape}. Reshape your data to one line per row, "
-            "with array.reshape(1, -1) if it is a single row."
+            "with array.reshape(1, -1), or frame.iloc[[i]] in pandas, if it is a single row."
         )
     return array
 
