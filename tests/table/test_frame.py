@@ -383,7 +383,11 @@ FAR = pa.array([2**62, 0, -(2**62), None], pa.int64())
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Pacific/Kiritimati", "-11:00"])
-@pytest.mark.parametrize("to", [pa.table, lambda t: t.to_pandas(), pl.from_arrow], ids=str)
+@pytest.mark.parametrize(
+    "to",
+    [pa.table, lambda t: t.to_pandas(), pl.from_arrow],
+    ids=["pyarrow", "pandas", "polars"],
+)
 def test_dates_beyond_the_calendar_are_its_ends(zone, to):
     days = cells_of(to(pa.table({"x": FAR.cast(pa.timestamp("us", zone))})))
     assert [day and int(day[:4]) for day in days] in ([9999, 1970, 1, None], [9999, 1969, 1, None])
