@@ -9,11 +9,13 @@ import pytest
 from stored import read, record_of, reread
 
 from fewlier import AnomalyDetector, FormatError, Made
-from fewlier.decision.threshold import Threshold
+from fewlier.decision.calibration import Calibration
+from fewlier.decision.threshold import percent
 from fewlier.summary import Summary, _doubtful_note
 from fewlier.training.history import MAX_POINTS, MemberHistory, thin_curve
 
 N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
+CALIBRATION = Calibration(np.arange(9.0), np.arange(9.0), 1.0, "exact")
 
 
 def fit(selection="average", **changes):
@@ -65,9 +67,10 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
     beside = f" and {are} left out of the comparison" if detector.selection == "average" else ""
     distrust = f": of {n_rows} examined, {n_untrusted} {count} less than half{beside}."
     assert lines["note"].endswith(distrust if n_untrusted else "less likely than the others.")
-    assert lines["validation"].startswith(
-        {"average": "smooth auc 0.", "best": "auc "}[detector.selection]
-    )
+    ranking = detector.summary_.validation
+    assert lines["validation"].startswith(f"AUC {ranking.auc:.3f} (95 %: {ranking.low:.2f} to ")
+    assert ranking.n_anomalies == {"average": 8, "best": 4}[detector.selection]
+    assert lines["flags"].startswith(f"about {percent(detector.summary_.decision.flagged)} %")
     assert not set(lines) & set(workings)
     assert workings["lambda"].endswith("(weight in the density)")
     compared = {"average": ", compared with 300 rows", "best": ""}[detector.selection]
@@ -83,7 +86,8 @@ def test_a_summary_names_a_few_columns_of_each_kind_and_counts_all():
     )
     text = str(detector.fit(table).summary_)
     assert "20 real (x0, x1, x2, x3, x4, x5, ...)" in text
-    assert "likelihood -" in text
+    assert "none: no anomaly is labelled" in text
+    assert "likelihood" not in text.split("note")[0]
 
 
 def test_a_summary_weighs_every_lambda(detector):
@@ -206,7 +210,7 @@ def test_a_curve_that_no_fit_has_written_is_refused(change, message):
 def test_a_summary_survives_json(detector):
     summary = detector.summary_
     record = record_of(summary)
-    assert reread(summary, summary.decision) == summary
+    assert reread(summary, detector.model_.calibration) == summary
     shown = json.loads(json.dumps(summary.to_json()))
     assert shown["threshold"] == detector.threshold_
     assert shown["false_alarm_interval"] == list(summary.decision.interval)
@@ -238,19 +242,18 @@ def test_a_summary_survives_json(detector):
 )
 def test_a_record_that_no_summary_has_written_is_refused(name, value, message):
     record = {"n_normal": 9, "n_anomaly": 1, "n_unlabelled": 0, "kinds": {"x": "real"}}
-    record |= {"criterion": "auc", "validation": 0.5, "lambda_weights": [[0.0, 1.0]]}
+    record |= {"criterion": "auc", "lambda_weights": [[0.0, 1.0]]}
     record |= {"unit": "nats", "passes_per_row": 1, "seconds": 0.5, "notes": []}
     record |= {"history": [], "n_compared": 0, "labelled_kinds": {"theft": 1}}
-    decision = Threshold(1.0, "by hand", 2, 99)
-    assert read(Summary, record, decision).n_normal == 9
+    assert read(Summary, record, CALIBRATION).n_normal == 9
     with pytest.raises(FormatError, match=message):
-        read(Summary, record | {name: value}, decision)
+        read(Summary, record | {name: value}, CALIBRATION)
 
 
 @pytest.mark.parametrize("record", [None, [], {}, {"n_normal": 1}])
 def test_a_record_without_the_fields_of_a_summary_is_refused(record):
     with pytest.raises(FormatError):
-        read(Summary, record, Threshold(1.0, "by hand", 2, 99))
+        read(Summary, record, CALIBRATION)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,12 @@ def test_updates_in_a_row_count_each_row_once_and_note_the_last(fraud):
 
 
 @pytest.mark.parametrize(
-    "moved", [{"contamination": 0.2}, {"false_alarm_rate": 0.4}, {"cost_miss": 9, "cost_alarm": 1}]
+    "moved",
+    [
+        {"contamination": 0.2},
+        {"false_alarm_rate": 0.4},
+        {"cost_miss": 9, "cost_alarm": 1, "contamination": 0.1},
+    ],
 )
 def test_an_update_says_that_it_moves_a_threshold_back(fraud, tmp_path, moved):
     detector = AnomalyDetector.load(fraud)
@@ -290,7 +295,7 @@ def test_rows_that_were_fitted_without_a_label_and_are_labelled_now_count_once()
 
 @pytest.mark.parametrize("unlabelled", ["robust", "normal"])
 def test_costs_take_the_share_of_anomalies_from_rows_counted_once(unlabelled):
-    detector = small(max_epochs=2, unlabelled=unlabelled).fit(X)
+    detector = small(max_epochs=2, unlabelled=unlabelled).fit(X, np.where(Y == 1, np.nan, 0))
     detector.update(X[Y == 1], Y[Y == 1]).set_threshold(cost_miss=1, cost_alarm=1)
     assert f"{1000 / len(X):.3g} % of the rows are anomalies" in detector.summary_.rule
 

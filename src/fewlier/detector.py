@@ -316,6 +316,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     def predict(self, X: object, *, fdr: float | None = None) -> Ints:
         """Return 1 for rows that score above the threshold, else 0.
 
+        X are new rows. Rows of the fit score lower than new rows like them; `labels_` says which
+        of them are above the threshold, each by what has not seen it.
+
         With `fdr`, a false-discovery rate, the threshold is that of this batch instead: as low as
         it can be while at most this share of the rows above it is expected to be normal
         (Benjamini & Hochberg 1995). To flag k of n rows takes about n / (k fdr) held-out normals.
@@ -463,12 +466,12 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         false_alarm_rate : float
             Share of fresh normal rows that may score above it.
         contamination : float
-            Share of the training rows that should score above it; with costs, the share of
-            anomalies among the rows to come.
+            Share of new rows that should score above it, if they are like the training rows; with
+            costs, the share of anomalies among the rows to come.
         cost_miss, cost_alarm : float
             What a missed anomaly and a false alarm cost. A row is flagged if that is cheaper by
-            `predict_proba`. Without `contamination`, the share of anomalies is that of labelled
-            anomalies among the training rows.
+            `predict_proba`. `contamination` may be left out if every training row is labelled:
+            then it is the share of labelled anomalies.
 
         Examples
         --------
@@ -492,6 +495,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             cost_miss=cost_miss,
             cost_alarm=cost_alarm,
             labelled_share=self.summary_.labelled_share,
+            is_labelled=not self.summary_.n_unlabelled,
         )
         self.model_ = model.with_calibration(calibration)
         return self
@@ -551,7 +555,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """What the fit did, with the threshold as it is now; ``print(detector.summary_)``."""
         check_is_fitted(self, "model_")
         summary: Summary = self._summary
-        return replace(summary, decision=self._model().calibration.at)
+        calibration = self._model().calibration
+        return replace(summary, decision=calibration.at, validation=calibration.ranking)
 
     @property
     def threshold_(self) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fewlier import markup
+from fewlier.decision.calibration import Calibration
+from fewlier.decision.ranking import Ranking
 from fewlier.decision.threshold import Threshold
 from fewlier.shown import shown
 from fewlier.state import State, is_count, is_number, is_text
@@ -22,6 +24,7 @@ from fewlier.training.history import MemberHistory
 if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.score.model import FittedModel
 
+NO_ANOMALY = "none: no anomaly is labelled"
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")
 
 
@@ -39,10 +42,10 @@ class Summary:
         `LEFT_OUT` of a column that is not learned from.
     lambda_weights : dict of float to float
         Total weight of the members of each lambda in the score.
-    validation : float
-        Weighted mean of the kept members' validation criterion.
+    validation : Ranking or None
+        How well the score ranks labelled anomalies that were held out; None where none was.
     criterion : str
-        Name of that criterion.
+        Name of the criterion that chose the members' epochs.
     decision, unit : Threshold, str
         Scores above the threshold are anomalies; what it stands for, and the unit of scores.
     passes_per_row, n_compared : int
@@ -73,7 +76,7 @@ class Summary:
     n_unlabelled: int
     kinds: dict[str, str]
     lambda_weights: dict[float, float]
-    validation: float
+    validation: Ranking | None
     criterion: str
     decision: Threshold
     unit: str
@@ -104,11 +107,21 @@ class Summary:
             ("rows", rows),
             *([("kinds", listed_counts(self.labelled_kinds))] * bool(self.labelled_kinds)),
             ("columns", _by_kind(self.kinds)),
-            ("validation", f"{self.criterion.replace('_', ' ')} {self.validation:.3f}"),
+            ("validation", self.validation_text),
             ("threshold", f"{self.threshold:.4g} {self.unit}{f' ({meaning})' if meaning else ''}"),
+            *self.decision.facts,
             ("time", f"{self.seconds:.1f} s"),
             *(("note", note) for note in self.notes),
         ]
+
+    @property
+    def validation_text(self) -> str:
+        """How well held-out anomalies rank, in words; or that none was held out."""
+        if self.validation:
+            return self.validation.meaning
+        if self.n_anomaly == 1:
+            return "none: the only labelled anomaly trains, so none was held out"
+        return "none: no labelled anomaly was held out" if self.n_anomaly else NO_ANOMALY
 
     def _repr_html_(self) -> str:
         """Show it in a notebook."""
@@ -159,26 +172,28 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """Return what it says as JSON values."""
-        return self.state().flat()[0] | self.decision.to_json()
+        validation = self.validation and self.validation.to_json()
+        return self.state().flat()[0] | {"validation": validation} | self.decision.to_json()
 
     def state(self) -> State:
-        """Return what a model file holds of it: all but the decision, which is the calibration's.
+        """Return what a model file holds of it: all but what the calibration says.
 
         The weights are pairs, because lambdas are numbers.
         """
-        own = {name: value for name, value in vars(self).items() if name != "decision"}
+        told = "decision", "validation"
+        own = {name: value for name, value in vars(self).items() if name not in told}
         own["lambda_weights"] = [list(pair) for pair in self.lambda_weights.items()]
         own["history"] = [member.state() for member in self.history]
         return State(own | {"notes": list(self.notes)})
 
     @classmethod
-    def from_state(cls, state: State, decision: Threshold) -> "Summary":
+    def from_state(cls, state: State, calibration: Calibration) -> "Summary":
         """Inverse of `state`, checked."""
         return cls(
-            decision=decision,
+            decision=calibration.at,
+            validation=calibration.ranking,
             kinds=state.mapping("kinds", is_text, "of texts"),
             lambda_weights=dict(state.items("lambda_weights", _is_pair, "of pairs of numbers")),
-            validation=state.number("validation"),
             criterion=state.text("criterion"),
             unit=state.text("unit"),
             seconds=state.number("seconds"),
@@ -232,7 +247,6 @@ def summarise(
     notes: Sequence[str],
 ) -> Summary:
     """Gather what a fit did."""
-    kept = [line for line in history if line.weight]
     n_normal, n_anomaly, n_unlabelled = (
         int((labels.codes == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
     )
@@ -246,8 +260,8 @@ def summarise(
         labelled_kinds=labels.kind_counts,
         kinds=_kinds(model.encoder.schema),
         lambda_weights=weights,
-        validation=sum(line.weight * (line.criterion or 0.0) for line in kept),
-        criterion=kept[0].criterion_name,
+        validation=model.calibration.ranking,
+        criterion=next(line.criterion_name for line in history if line.weight),
         decision=model.calibration.at,
         unit=model.ensemble.unit,
         passes_per_row=model.ensemble.passes_per_row,

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -120,10 +121,45 @@ def test_fresh_normals_exceed_the_threshold_at_most_as_often_as_asked(rate):
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
-def test_contamination_is_the_share_of_training_scores_above_the_threshold(share):
-    training = np.random.default_rng(1).normal(size=1000)
-    threshold = calibrated([0.0], training).at_contamination(share).threshold
-    assert np.mean(training > threshold) == pytest.approx(share)
+@pytest.mark.parametrize("labelled", [0, 0.01, 0.2])
+def test_contamination_is_the_share_of_new_rows_above_the_threshold(share, labelled):
+    rng, flagged = np.random.default_rng(1), []
+    for _ in range(300):
+        anomalies = rng.normal(3, 1, round(500 * labelled))
+        known = calibrated([0.0], rng.normal(size=500 - len(anomalies)), anomalies=anomalies)
+        at = replace(known, labelled_share=labelled).at_contamination(share).at
+        new = rng.normal(3 * (rng.random(500) < labelled), 1)
+        flagged.append((new > at.value).mean())
+        assert at.flagged == pytest.approx(share, abs=0.003)
+        assert at.flagged <= share
+    error = 4 * np.std(flagged) / np.sqrt(len(flagged))
+    assert np.mean(flagged) == pytest.approx(share, abs=error + 0.002)
+
+
+def test_a_contamination_too_small_for_the_rows_flags_as_few_as_can_be_known():
+    at = calibrated([0.0], np.arange(9.0)).at_contamination(0.001).at
+    assert (at.value, at.flagged) == (8, 0.1)
+    assert ("flags", "about 10 % of new rows like the training rows") in at.facts
+
+
+def test_costs_are_told_beside_those_of_flagging_all_rows_or_none():
+    rng = np.random.default_rng(0)
+    normals = rng.normal(size=2000)
+    good = calibrated(normals, anomalies=rng.normal(4, 1, 50)).at_costs(20, 1, 0.05).at.costs
+    assert (good.flag_all, good.flag_none) == pytest.approx((0.95, 1.0))
+    fresh, odd = rng.normal(size=10**5), rng.normal(4, 1, 10**5)
+    at = calibrated(normals, anomalies=rng.normal(4, 1, 50)).at_costs(20, 1, 0.05).at
+    true = 0.05 * 20 * (odd <= at.value).mean() + 0.95 * (fresh > at.value).mean()
+    assert at.costs.expected == pytest.approx(true, abs=0.1)
+    assert good.expected < 0.4
+    assert "no better" not in good.meaning
+    useless = calibrated(normals, anomalies=rng.normal(0, 1, 50)).at_costs(1000, 1, 0.05).at
+    assert useless.costs.expected >= useless.costs.flag_all
+    assert "no better than flagging all" in dict(useless.facts)["expected"]
+    none = calibrated(normals, anomalies=rng.normal(1, 1, 5)).at_costs(1, 1000, 0.01).at.costs
+    assert none.expected == none.flag_none
+    assert "no better than flagging none" in none.meaning
+    assert "rough" in none.meaning
 
 
 @given(normals=score_lists | few_scores, scores=score_lists | few_scores, rate=shares)

@@ -58,8 +58,8 @@ def test_of_many_normals_a_sample_stands_for_all(fitted, monkeypatch):
     ("n_normal", "n_behind", "words"),
     [
         (held_out.ENOUGH_LABELLED, held_out.ENOUGH_LABELLED, "promised or lower"),
-        (held_out.ENOUGH_LABELLED - 1, N - N_ODD, "93 of 292 are unlabelled"),
-        (0, N - N_ODD, "292 of 292 are unlabelled: anomalies hidden there make alarms rarer"),
+        (held_out.ENOUGH_LABELLED - 1, N - N_ODD, "93 of 292 rows behind the rate are unlabelled"),
+        (0, N - N_ODD, "292 of 292 rows behind the rate are unlabelled: anomalies hidden there"),
     ],
 )
 def test_labelled_normals_stand_behind_thresholds_alone_if_they_are_enough(

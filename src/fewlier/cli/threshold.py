@@ -5,7 +5,7 @@ from typing import Annotated
 from fewlier.cli import options
 from fewlier.cli.inputs import check_file_output
 from fewlier.cli.options import option
-from fewlier.cli.screen import echo, echo_json
+from fewlier.cli.screen import echo_facts, echo_json
 
 
 def threshold(  # noqa: PLR0913 - options of a command are its arguments
@@ -16,8 +16,8 @@ def threshold(  # noqa: PLR0913 - options of a command are its arguments
     contamination: Annotated[
         float | None,
         option(
-            "Share of the training rows that should score above it; with costs, the share of "
-            "anomalies among new rows.",
+            "Share of new rows that should score above it, if they are like the training rows; "
+            "with costs, the share of anomalies among new rows.",
             "SHARE",
         ),
     ] = None,
@@ -49,4 +49,5 @@ def threshold(  # noqa: PLR0913 - options of a command are its arguments
         facts = {"model": str(target), "threshold_before": before, "threshold": after}
         echo_json(facts | {"unit": unit} | decision.to_json())
     else:
-        echo(f"threshold {before:.4g} -> {after:.4g} {unit} ({decision.meaning}), in {target}")
+        moved = f"{before:.4g} -> {after:.4g} {unit} ({decision.meaning}), in {target}"
+        echo_facts([("threshold", moved), *decision.facts])

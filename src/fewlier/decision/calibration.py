@@ -13,14 +13,20 @@ from scipy import special
 
 from fewlier.arrays import Floats, Ints
 from fewlier.decision.evidence import Evidence
-from fewlier.decision.threshold import Threshold, check_cost, check_share, percent
+from fewlier.decision.ranking import Ranking
+from fewlier.decision.threshold import (
+    ENOUGH_ANOMALIES,
+    Costs,
+    Threshold,
+    check_cost,
+    check_share,
+    percent,
+)
 from fewlier.errors import ParameterError, warn
 from fewlier.state import State, require
 
 NOTHING = "none"
 """How a guarantee begins that promises nothing."""
-ENOUGH_ANOMALIES = 20
-"""With fewer held-out anomalies, probabilities are called rough."""
 _SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 
 
@@ -34,39 +40,65 @@ class Calibration:
     normal_scores : array (m,)
         Scores of the held-out normals, ascending.
     training_scores : array (t,)
-        Scores of a sample of all training rows, ascending; a stated contamination sets the
-        threshold by them.
+        Scores of training rows that are not labelled anomalies, by what has not seen them,
+        ascending: normals, and whatever is hidden among the unlabelled rows.
     threshold : float
         Rows that score above it are anomalies.
-    guarantee : str
-        What the p-values promise, in words.
+    promise : str
+        What the p-values promise where every row behind them is normal, in words.
     rule : str
         How the threshold was chosen, in words.
     anomaly_scores : array (k,)
         Scores of labelled anomalies by members that did not train on them, ascending.
     prior : float or None
         Share of anomalies among the rows to come, if the user has stated it.
+    caveat : str
+        What unlabelled rows among the held-out normals do to the promise, in words.
+    labelled_share : float
+        Share of labelled anomalies among the training rows.
+    costs : (float, float) or None
+        Costs of a miss and of an alarm, if they have set the threshold.
     """
 
     normal_scores: Floats
     training_scores: Floats
     threshold: float
-    guarantee: str
+    promise: str
     rule: str = ""
     anomaly_scores: Floats = field(default_factory=lambda: np.empty(0))
     prior: float | None = None
+    caveat: str = ""
+    labelled_share: float = 0.0
+    costs: tuple[float, float] | None = None
+
+    @property
+    def guarantee(self) -> str:
+        """What the p-values promise, in words."""
+        return "; ".join(filter(None, (self.promise, self.caveat)))
 
     @property
     def at(self) -> Threshold:
-        """The threshold with its false-alarm rate."""
-        n = 0 if self.guarantee.startswith(NOTHING) else len(self.normal_scores)
+        """The threshold with what to expect of it."""
+        n = 0 if self.promise.startswith(NOTHING) else len(self.normal_scores)
         n_above = int((self.normal_scores > self.threshold).sum())
-        return Threshold(self.threshold, self.rule, n_above, n)
+        flagged = float(self.flagged_share(np.array([self.threshold]))[0])
+        costs = None
+        if self.costs and self.prior:
+            missed = float((self.anomaly_scores <= self.threshold).mean())
+            shares = self.prior, missed, n_above / len(self.normal_scores)
+            costs = Costs(*self.costs, *shares, len(self.anomaly_scores))
+        return Threshold(self.threshold, self.rule, n_above, n, flagged, self.caveat, costs)
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """How well the held-out anomalies rank among the held-out normals."""
+        return Ranking.of(self.normal_scores, self.anomaly_scores)
 
     def state(self) -> State:
         """Return what a model file holds of it."""
-        names = ("threshold", "rule", "guarantee", "prior")
+        names = ("threshold", "rule", "promise", "prior", "caveat", "labelled_share")
         record = {name: getattr(self, name) for name in names}
+        record["costs"] = self.costs and list(self.costs)
         return State(record, {name: getattr(self, name) for name in _SCORES})
 
     @classmethod
@@ -76,14 +108,20 @@ class Calibration:
         for name, scores in zip(_SCORES, (normal, training, anomaly), strict=True):
             require(bool((np.diff(scores) >= 0).all()), f"'{state.name}.{name}' is not sorted.")
         require(min(len(normal), len(training)) > 0, f"{state.name!r} has no scores.")
+        costs = tuple(state.numbers("costs")) if state.has("costs") else None
+        is_pair = costs is None or (len(costs) == 2 and min(costs) > 0 and len(anomaly) > 0)
+        require(is_pair, f"'{state.name}.costs' must be two costs of held-out anomalies.")
         return cls(
             normal,
             training,
             state.number("threshold"),
-            state.text("guarantee"),
+            state.text("promise"),
             state.text("rule"),
             anomaly,
             state.positive("prior", below=1) if state.has("prior") else None,
+            state.text("caveat"),
+            state.number("labelled_share", least=0, most=1),
+            costs,  # type: ignore[arg-type] # a pair
         )
 
     def by_rule(
@@ -94,11 +132,14 @@ class Calibration:
         cost_miss: float | None,
         cost_alarm: float | None,
         labelled_share: float,
+        is_labelled: bool,
     ) -> "Calibration":
         """Move the threshold by the one rule that is given, as `AnomalyDetector.set_threshold`.
 
-        By costs, `labelled_share` stands in for a contamination that is not given.
+        `labelled_share` is the share of labelled anomalies among the training rows. By costs it
+        stands in for a contamination that is not given, if `is_labelled`: all rows are.
         """
+        start = replace(self, labelled_share=labelled_share)
         if (cost_miss, cost_alarm) != (None, None):
             if cost_miss is None or cost_alarm is None or false_alarm_rate is not None:
                 absent = "'cost_miss'" if cost_miss is None else "'cost_alarm'"
@@ -108,17 +149,17 @@ class Calibration:
                     "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
                     f"'false_alarm_rate'; {all_three if is_whole else f'{absent} is not given.'}"
                 )
-            share = labelled_share if contamination is None else contamination
-            return self.at_costs(cost_miss, cost_alarm, share)
+            share = labelled_share if contamination is None and is_labelled else contamination
+            return start.at_costs(cost_miss, cost_alarm, share)
         if contamination is not None and false_alarm_rate is None:
-            return self.at_contamination(contamination)
+            return start.at_contamination(contamination)
         if false_alarm_rate is None or contamination is not None:
             raise ParameterError(
                 "The threshold must be set by either 'false_alarm_rate' or 'contamination', or by "
                 f"costs; got {false_alarm_rate!r} and {contamination!r}. Give exactly one."
             )
         outcome = f"the threshold stands for {self.smallest_rate:.2g}"
-        moved = self.at_false_alarm_rate(false_alarm_rate)
+        moved = start.at_false_alarm_rate(false_alarm_rate)
         moved.warn_if_too_few("false-alarm rate", false_alarm_rate, outcome)
         return moved
 
@@ -137,17 +178,34 @@ class Calibration:
             asked_for = f"{100 * rate:.4g} % was asked for"
             rule = f"false-alarm rate {percent(stands_for)} %; {asked_for}"
         threshold = float(self.normal_scores[-above])
-        return replace(self, threshold=threshold, rule=rule, prior=None)
+        return replace(self, threshold=threshold, rule=rule, prior=None, costs=None)
 
     def at_contamination(self, share: float) -> "Calibration":
-        """Move the threshold so that this share of the training rows lies above it."""
-        check_share("contamination", share)
-        threshold = float(np.quantile(self.training_scores, 1 - share))
-        return replace(
-            self, threshold=threshold, rule=f"contamination {100 * share:.4g} %", prior=share
-        )
+        """Move the threshold so that this share of new rows lies above it.
 
-    def at_costs(self, miss: float, alarm: float, share: float) -> "Calibration":
+        It is the lowest known score that at most this share exceeds, by `flagged_share`, or the
+        highest known score.
+        """
+        check_share("contamination", share)
+        known = np.unique(np.concatenate([self.training_scores, self.anomaly_scores]))
+        is_rare = self.flagged_share(known) <= share * (1 + 1e-9)
+        threshold = float(known[np.argmax(is_rare)] if is_rare.any() else known[-1])
+        rule = f"contamination {100 * share:.4g} %"
+        return replace(self, threshold=threshold, rule=rule, prior=share, costs=None)
+
+    def flagged_share(self, thresholds: Floats) -> Floats:
+        """Return the expected share above each threshold of new rows like the training rows.
+
+        (1 - a) (1 + #{training scores above}) / (t + 1) + a #{anomaly scores above} / k, where a
+        is the share of labelled anomalies; 0 where none was held out.
+        """
+        rows = (1 + _n_above(self.training_scores, thresholds)) / (len(self.training_scores) + 1)
+        k = len(self.anomaly_scores)
+        share = self.labelled_share if k else 0.0
+        found = _n_above(self.anomaly_scores, thresholds) / max(k, 1)
+        return (1 - share) * rows + share * found
+
+    def at_costs(self, miss: float, alarm: float, share: float | None) -> "Calibration":
         """Move the threshold to where a miss and a false alarm cost the same on average.
 
         A row is flagged if P(anomaly | score) `miss` > P(normal | score) `alarm`, where `share` is
@@ -160,14 +218,21 @@ class Calibration:
             )
         check_cost("cost_miss", miss)
         check_cost("cost_alarm", alarm)
+        if share is None:
+            raise ParameterError(
+                "A threshold by cost must have the share of anomalies among the rows to come, "
+                "'contamination': some training rows are unlabelled, and the labelled anomalies "
+                f"are only {percent(self.labelled_share)} % of all rows. Give a rough share, such "
+                "as contamination=0.05, or use 'false_alarm_rate'."
+            )
         check_share("contamination", share)
         ratio = math.log(alarm) - math.log(miss) - float(special.logit(share))
+        costs = float(miss), float(alarm)
         anomalies = f"{100 * share:.3g} % of the rows are anomalies"
         rule = f"a miss costs {miss:g}, an alarm {alarm:g}; {anomalies}"
         threshold = self._evidence.score_at(ratio)
-        return replace(
-            self, threshold=threshold, rule=rule + self._beyond_known(threshold), prior=share
-        )
+        rule += self._beyond_known(threshold)
+        return replace(self, threshold=threshold, rule=rule, prior=float(share), costs=costs)
 
     def at_discovery_rate(self, rate: float, counts: Ints) -> "Calibration":
         """Move the threshold for one batch so that few of the rows above it are normal.
@@ -191,7 +256,7 @@ class Calibration:
         kept = np.flatnonzero((counts > 0) & (p * n_rows <= rate * n_as_odd * (1 + 1e-12)))
         threshold = float(self.normal_scores[kept[0] - 1]) if len(kept) else math.inf
         rule = f"false-discovery rate {rate:g} among {n_rows} rows"
-        return replace(self, threshold=threshold, rule=rule, prior=None)
+        return replace(self, threshold=threshold, rule=rule, prior=None, costs=None)
 
     def warn_if_none(self, rate: float, counts: Ints) -> None:
         """Warn, with the reason, that a false-discovery rate flags no row of a batch, if so.
@@ -277,3 +342,8 @@ class Calibration:
         if threshold < known.min():
             return "; every known row is flagged"
         return "; no known row is flagged" if threshold >= known.max() else ""
+
+
+def _n_above(scores: Floats, thresholds: Floats) -> Ints:
+    """Count the ascending scores above each threshold."""
+    return np.asarray(len(scores) - np.searchsorted(scores, thresholds, side="right"))

@@ -12,8 +12,12 @@ from scipy import special
 from fewlier.arrays import Floats
 from fewlier.errors import ParameterError
 
+ENOUGH_ANOMALIES = 20
+"""With fewer held-out anomalies, probabilities and costs are called rough."""
 CONFIDENCE = 0.95
 """Share of fits whose false-alarm rate lies in the stated interval."""
+TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+"""The quantiles at which such an interval ends."""
 
 
 def false_alarm_interval(n_above: npt.ArrayLike, n_held_out: int) -> tuple[Floats, Floats]:
@@ -24,9 +28,66 @@ def false_alarm_interval(n_above: npt.ArrayLike, n_held_out: int) -> tuple[Float
     distributed, with mean r / (m + 1).
     """
     rank = np.minimum(np.asarray(n_above) + 1, n_held_out)
-    tails = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    low, high = (special.betaincinv(rank, n_held_out + 1 - rank, tail) for tail in tails)
+    low, high = (special.betaincinv(rank, n_held_out + 1 - rank, tail) for tail in TAILS)
     return low, high
+
+
+@final
+@dataclass(frozen=True)
+class Costs:
+    """What a threshold by costs is expected to cost per row, and what it would cost without one.
+
+    Parameters
+    ----------
+    miss, alarm : float
+        The price of a missed anomaly and of a false alarm.
+    share : float
+        Share of anomalies among the rows to come.
+    missed, alarmed : float
+        Shares of held-out anomalies at or below the threshold, and of held-out normals above it.
+    n_anomalies : int
+        How many anomalies were held out.
+    """
+
+    miss: float
+    alarm: float
+    share: float
+    missed: float
+    alarmed: float
+    n_anomalies: int
+
+    @property
+    def expected(self) -> float:
+        """The cost of a row at this threshold."""
+        return self.share * self.miss * self.missed + (1 - self.share) * self.alarm * self.alarmed
+
+    @property
+    def flag_all(self) -> float:
+        """The cost of a row if every row is flagged."""
+        return (1 - self.share) * self.alarm
+
+    @property
+    def flag_none(self) -> float:
+        """The cost of a row if no row is flagged."""
+        return self.share * self.miss
+
+    @property
+    def meaning(self) -> str:
+        """The three costs in words, and whether the threshold is worth having."""
+        own, every, none = (
+            _amount(1000 * cost) for cost in (self.expected, self.flag_all, self.flag_none)
+        )
+        text = f"a cost of {own} for 1,000 rows; flagging all costs {every}, flagging none {none}"
+        if self.expected >= min(self.flag_all, self.flag_none):
+            better = "all" if self.flag_all < self.flag_none else "none"
+            text += f": this threshold is no better than flagging {better}"
+        is_rough = self.n_anomalies < ENOUGH_ANOMALIES
+        return text + f"; rough, from {self.n_anomalies} held-out anomalies" * is_rough
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, the costs per row."""
+        names = ("miss", "alarm", "share", "expected", "flag_all", "flag_none", "n_anomalies")
+        return {name: getattr(self, name) for name in names}
 
 
 @final
@@ -42,12 +103,21 @@ class Threshold:
         How it was chosen, in words.
     n_above, n_held_out : int
         Held-out normals that score above it, and all of them; 0 where none was held out.
+    flagged : float
+        Expected share of new rows that it flags, if they are like the training rows.
+    caveat : str
+        What unlabelled rows do to its false-alarm rate, in words.
+    costs : Costs or None
+        What it costs, if it was chosen by costs.
     """
 
     value: float
     rule: str
     n_above: int
     n_held_out: int
+    flagged: float
+    caveat: str
+    costs: Costs | None
 
     @property
     def rate(self) -> float | None:
@@ -70,11 +140,24 @@ class Threshold:
         low, high = map(percent, self.interval)
         return f"{self.rule}; 95 % of such thresholds have {low} to {high} % false alarms"
 
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What to expect of it, as names and texts."""
+        found = [("flags", f"about {percent(self.flagged)} % of new rows like the training rows")]
+        found += [("alarms", self.caveat)] * bool(self.caveat)
+        return found + ([("expected", self.costs.meaning)] if self.costs else [])
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        interval = self.interval and list(self.interval)
-        rates = {"expected_false_alarm_rate": self.rate, "false_alarm_interval": interval}
-        return {"threshold": self.value, "rule": self.rule, **rates}
+        return {
+            "threshold": self.value,
+            "rule": self.rule,
+            "expected_false_alarm_rate": self.rate,
+            "false_alarm_interval": self.interval and list(self.interval),
+            "expected_flagged_share": self.flagged,
+            "caveat": self.caveat,
+            "costs": self.costs and self.costs.to_json(),
+        }
 
 
 def percent(share: float) -> str:
@@ -82,6 +165,11 @@ def percent(share: float) -> str:
     number = 100 * share
     digits = 0 if number >= 10 else 1 if number >= 0.1 else 2
     return f"{number:.{digits}f}"
+
+
+def _amount(number: float) -> str:
+    """Write an amount to three digits, or as a whole number."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def check_cost(name: str, value: float) -> None:

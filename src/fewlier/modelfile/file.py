@@ -78,7 +78,7 @@ class Saved:
             state.flag("has_column_names"),
             model,
             None if kept_rows is None else KeptRows.from_state(kept_rows, model.encoder),
-            Summary.from_state(state.part("summary"), model.calibration.at),
+            Summary.from_state(state.part("summary"), model.calibration),
         )
         versions = state.part("versions")
         for name in ("fewlier", "torch"):

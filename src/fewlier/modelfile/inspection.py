@@ -28,7 +28,7 @@ def _facts(state: State) -> tuple[dict[str, Any], str]:
     name = density.text("name")
     calibration = Calibration.from_state(model.part("calibration"))
     schema = Encoder.from_state(model.part("encoder")).schema
-    summary = Summary.from_state(state.part("summary"), calibration.at)
+    summary = Summary.from_state(state.part("summary"), calibration)
     facts = {
         "format_version": VERSION,
         "versions": {name: versions.text(name) for name in ("fewlier", "torch")},

@@ -14,7 +14,7 @@ from fewlier.training.folds import Fold, one_of_each
 from fewlier.training.roles import Plan, say_of_doubtful
 from fewlier.training.unlabelled import may_be_tail
 
-# Training rows whose scores stand for all of them, for thresholds by contamination.
+# Training rows whose scores say what new rows like them score, for thresholds by contamination.
 SAMPLE = 2000
 # Normals behind thresholds at most: more would hardly make a rate more certain.
 MOST_NORMALS = 10_000
@@ -28,27 +28,45 @@ def calibrate(plan: Plan, scorer: Scorer) -> Calibration:
     Copies of one row are one normal, or one anomaly: they say no more than it does.
     """
     rng = np.random.default_rng(plan.seed)
-    sample = rng.permutation(plan.n_training)[:SAMPLE]
     rows = rng.permutation(_calibrating(plan, scorer))[:MOST_NORMALS]
     may_score = [np.isin(rows, fold.calibration) for fold in _folds(plan, scorer)]
     scores, doubtful = _scores(plan, scorer, rows, may_score), plan.doubtful[rows]
     kept = may_be_tail(scores, doubtful)
     if not kept.all():  # and is it odd without regard to labels, which normals may resemble?
         kept |= may_be_tail(_scores(plan, scorer, rows, may_score, by=_likeliest), doubtful)
-    doubts = say_of_doubtful(int(kept.sum()), int(doubtful[kept].sum()), int((~kept).sum()))
     return Calibration(
         np.sort(scores[kept]),
-        np.sort(scorer.score(plan.encoded.take(sample))),
+        np.sort(_training_scores(plan, scorer, rng.permutation(_untrained_normals(plan, scorer)))),
         math.inf,
-        plan.guarantee + doubts,
+        plan.guarantee,
         anomaly_scores=np.sort(_anomaly_scores(plan, scorer)),
+        caveat=say_of_doubtful(int(kept.sum()), int(doubtful[kept].sum()), int((~kept).sum())),
     )
+
+
+def _training_scores(plan: Plan, scorer: Scorer, rows: Ints) -> Floats:
+    """Score the first of some rows as new rows like them score.
+
+    A row with copies is scored by the whole model: a new row like it has copies there too.
+    """
+    rows = rows[:SAMPLE]
+    _, group, n_copies = np.unique(plan.ids, return_inverse=True, return_counts=True)
+    has_copies = n_copies[group][rows] > 1
+    alone, scores = rows[~has_copies], np.empty(len(rows))
+    may_score = [np.isin(alone, fold.calibration) for fold in _folds(plan, scorer)]
+    scores[~has_copies] = _scores(plan, scorer, alone, may_score)
+    scores[has_copies] = scorer.score(plan.encoded.take(rows[has_copies]))
+    return scores
+
+
+def _untrained_normals(plan: Plan, scorer: Scorer) -> Ints:
+    """Return the normals, unlabelled rows among them, that some fold has not trained on."""
+    return np.unique(np.concatenate([fold.calibration for fold in _folds(plan, scorer)]))
 
 
 def _calibrating(plan: Plan, scorer: Scorer) -> Ints:
     """Return the distinct normals that some fold has not trained on: the labelled, if enough."""
-    rows = np.unique(np.concatenate([fold.calibration for fold in _folds(plan, scorer)]))
-    rows = one_of_each(rows, plan.ids)
+    rows = one_of_each(_untrained_normals(plan, scorer), plan.ids)
     labelled = rows[~plan.doubtful[rows]]
     return labelled if len(labelled) >= ENOUGH_LABELLED else rows
 

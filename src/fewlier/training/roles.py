@@ -185,7 +185,8 @@ def say_of_doubtful(n_rows: int, n_doubtful: int, n_left_out: int) -> str:
     """
     if not n_doubtful + n_left_out:
         return ""
-    among = f"; {n_doubtful} of {n_rows} are unlabelled: anomalies hidden there make alarms rarer"
+    among = f"{n_doubtful} of {n_rows} rows behind the rate are unlabelled: "
+    among += "anomalies hidden there make alarms rarer"
     if not n_left_out:
         return among
     rows, are = ("row is", "it is") if n_left_out == 1 else ("rows are", "they are")

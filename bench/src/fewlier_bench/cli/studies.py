@@ -21,6 +21,7 @@ STUDIES = {
     "label-speed": "Time from an answer to the next question, beside full fits.",
     "planted-reasons": "Tamper with a column, and count how often it is among the reasons.",
     "certainty": "Simulate whether p-values and false-discovery rates keep their promise.",
+    "promises": "Replay contamination, validation intervals and costs on a folder of tables.",
     "copies": "Count false alarms when rows of the training table repeat.",
     "repeated-kind": "Rank a kind of anomaly that nobody labelled and that repeats itself.",
     "other-readings": "Fit the paper's methods by other readings of its words.",
