@@ -95,12 +95,11 @@ def show(arguments: argparse.Namespace) -> None:
     for (situation, n_labels), group in groupby(rows, _cell):
         print(f"| {situation} | {n_labels} | {' | '.join(_cells(list(group)))} |")
     cost, said, constant = (np.array([float(r[n]) for r in rows]) for n in FIELDS[-3:])
-    claims = said < constant
+    claims, is_better = said < constant, cost < constant
     print(
-        f"\nCosts: {cost.mean():.3f} a row, said {said.mean():.3f}, constant {constant.mean():.3f};"
-        f" {claims.sum()} of {len(rows)} say they are better than a constant, "
-        f"{(cost < constant)[claims].mean():.0%} of these are, and of the others "
-        f"{(cost < constant)[~claims].mean():.0%}."
+        f"\nA row costs {cost.mean():.3f}, said {said.mean():.3f}, constant {constant.mean():.3f}. "
+        f"Of {claims.sum()} fits that say they are better than a constant, "
+        f"{is_better[claims].sum()} are; of {(~claims).sum()} others {is_better[~claims].sum()}."
     )
 
 
