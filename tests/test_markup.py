@@ -55,6 +55,20 @@ def test_a_cell_may_be_a_book():
     assert cell == "x" * (markup.MAX_TEXT - 1) + "…"
 
 
+def test_a_name_is_broken_between_its_words_and_a_very_long_one_inside():
+    text = "claims_of_2023/the_insured = -1_000.5 " + "x" * 26
+    (cell,) = parsed(markup.table((), [(text,)])).iter("td")
+    parts = [cell.text, *(each.tail for each in cell)]
+    assert parts == ["claims_", "of_2023/", "the_", "insured = -1_000.5 " + "x" * 24, "x", "x"]
+
+
+def test_a_line_of_one_cell_is_as_wide_as_the_table():
+    lines = [("row 7: score 3",), ("1", "2", "3")]
+    found = [line.findall("td") for line in parsed(markup.table(("a", "b", "c"), lines)).iter("tr")]
+    assert [cell.get("colspan") for cell in found[1]] == ["3"]
+    assert len(found[2]) == 3
+
+
 def test_a_long_table_says_how_many_lines_it_leaves_out():
     n = markup.MAX_LINES
     lines = [(str(line), "") for line in range(n + 1200)]
@@ -63,7 +77,7 @@ def test_a_long_table_says_how_many_lines_it_leaves_out():
     assert last == ["and 1,200 more"]
 
 
-@pytest.mark.parametrize(("share", "width"), [(0.5, 4.5), (1, 9), (7, 9), (0, 0), (-2, 0)])
+@pytest.mark.parametrize(("share", "width"), [(0.5, 2.5), (1, 5), (7, 5), (0, 0), (-2, 0)])
 def test_a_bar_is_as_long_as_its_share(share, width):
     cell = parsed(markup.table((), [(markup.Bar("1", share),)])).find("tbody/tr/td")
     (bar,) = cell.iterfind("span[@class='bar']")

@@ -4,6 +4,7 @@ All text is escaped here and nowhere else. Text and lines take the colour of the
 and nothing has a background, so a fragment can be read in a light theme as in a dark one.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple, NewType
@@ -26,20 +27,23 @@ _STYLE = """\
 .fewlier-html .title { font-weight: 600; }
 .fewlier-html table.fewlier-table { border-collapse: collapse; margin: 0.4em 0 0.8em; }
 .fewlier-html table.fewlier-table tr { background: none !important; }
-.fewlier-html table.fewlier-table :is(th, td) { border: 0; padding: 0.15em 1.5em 0.15em 0;
+.fewlier-html table.fewlier-table :is(th, td) { border: 0; padding: 0.15em 1.2em 0.15em 0;
   text-align: left; vertical-align: top; max-width: 40em; overflow-wrap: break-word;
   white-space: normal; }
 .fewlier-html table.fewlier-table thead th { border-bottom: 1px solid; white-space: nowrap; }
 .fewlier-html table.fewlier-table tbody th { font-weight: 400; opacity: 0.75; }
-.fewlier-html table.fewlier-table :is(td.short, td.number, :first-child) { white-space: nowrap; }
-.fewlier-html table.fewlier-table td.long { min-width: 20em; }
+.fewlier-html table.fewlier-table :is(td.short, td.number) { white-space: nowrap; }
+.fewlier-html table.fewlier-table td.long { min-width: 7em; }
+.fewlier-html table.fewlier-table td.whole { padding-top: 0.6em; font-weight: 600; }
 .fewlier-html td.number { font-variant-numeric: tabular-nums; }
 .fewlier-html td.number .figure { display: inline-block; text-align: right; }
 .fewlier-html .bar { display: inline-block; height: 0.7em; margin-left: 0.6em;
   background: #3a7fc4; }
 """
-_BAR = 9  # length of the longest bar, in ems
-_SHORT = 24  # characters of a cell that stay on one line, however narrow the page
+_BAR = 5  # length of the longest bar, in ems
+_SHORT = 12  # characters of a cell that stay on one line, however narrow the page
+# Where a name may be broken over lines: between its words, and after 24 letters of one.
+_BREAK = re.compile(r"(?<=[_/.])(?=[^\W\d_])|(?<=\w{24})(?=\w)")
 
 
 class Bar(NamedTuple):
@@ -59,20 +63,29 @@ def fragment(title: str, parts: Iterable[Html]) -> Html:
 def facts(pairs: Iterable[tuple[str, str]]) -> Html:
     """Return lines of a name and what there is to say of it."""
     lines = (
-        f"<tr><th>{_text(name)}</th><td>{_text(text, 10 * MAX_TEXT)}</td></tr>"
+        f"<tr><th>{_text(name)}</th><td>{breakable(shown(text, 10 * MAX_TEXT))}</td></tr>"
         for name, text in pairs
     )
     return _table(lines)
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str | Bar]]) -> Html:
-    """Return lines of cells below a header; of very many the first, and how many more there are."""
+    """Return lines of cells below a header; of very many the first, and how many more there are.
+
+    A line of one cell stands above those that follow, over the whole width.
+    """
     found = list(lines)
     figures = (cell.text for line in found[:MAX_LINES] for cell in line if isinstance(cell, Bar))
     longest = max(map(len, figures), default=0)  # bars begin at the same place
-    rows = ["".join(_cell(cell, longest) for cell in line) for line in found[:MAX_LINES]]
+    whole = f'<td class="whole" colspan="{len(header)}">'
+    rows = [
+        f"{whole}{breakable(shown(str(line[0]), MAX_TEXT))}</td>"
+        if len(line) < len(header)
+        else "".join(_cell(cell, longest) for cell in line)
+        for line in found[:MAX_LINES]
+    ]
     if len(found) > MAX_LINES:
-        rows.append(f'<td colspan="{len(header)}">and {len(found) - MAX_LINES:,} more</td>')
+        rows.append(f"{whole}and {len(found) - MAX_LINES:,} more</td>")
     heading = "".join(f"<th>{_text(name)}</th>" for name in header)
     return _table((f"<tr>{row}</tr>" for row in rows), f"<thead><tr>{heading}</tr></thead>")
 
@@ -80,6 +93,11 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str | Bar]]) -> Html:
 def folded(title: str, part: Html) -> Html:
     """Return a part that is shown when its title is clicked."""
     return Html(f"<details><summary>{_text(title)}</summary>\n{part}\n</details>")
+
+
+def breakable(text: str) -> Html:
+    """Return text that may be broken over lines between the words of a name."""
+    return Html(_BREAK.sub("<wbr/>", escape(text)))
 
 
 def _table(lines: Iterable[str], heading: str = "") -> Html:
@@ -90,7 +108,8 @@ def _table(lines: Iterable[str], heading: str = "") -> Html:
 
 def _cell(cell: str | Bar, longest: int) -> str:
     if isinstance(cell, str):
-        return f'<td class="{"short" if len(cell) <= _SHORT else "long"}">{_text(cell)}</td>'
+        length = "short" if len(cell) <= _SHORT else "long"
+        return f'<td class="{length}">{breakable(shown(cell, MAX_TEXT))}</td>'
     figure = f'<span class="figure" style="min-width: {min(longest, MAX_TEXT)}ch">'
     width = f"{_BAR * min(max(cell.share, 0.0), 1.0):.2f}em"
     bar = f'<span class="bar" style="width: {width}"></span>'

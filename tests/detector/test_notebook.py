@@ -76,25 +76,25 @@ def test_an_explanation_shows_the_rows_that_score_highest_with_their_reasons(det
     title, ((header, *lines),) = shown(why)
     n_above = int(detector.predict(rows).sum())
     assert title.startswith(f"40 rows, {n_above} above the threshold of {detector.threshold_:.4g} ")
-    assert header[-1] == f"adds ({detector.score_unit_})"
+    assert header == ["adds", "value", "expected"]
     order = np.argsort(-why.score, kind="stable")[:N_SHOWN]
     p_values = detector.p_value(rows)
     expected = []
     for row, reasons in zip(order, why.take(order).reasons(), strict=True):
-        about = [rows.index[row], f"{why.score[row]:.4g}", f"{p_values[row]:.3g}"]
+        figures = f"score {why.score[row]:.4g}, p-value {p_values[row]:.3g}"
+        expected.append([f"row {rows.index[row]}: {figures}"])
         for reason in reasons:
             value, adds = f"{reason.column} {reason.state}", f"{reason.contribution:+.2f}"
-            expected.append([*about, value, reason.expectation, adds])
-            about = ["", "", ""]
+            expected.append([adds, value, reason.expectation])
     assert lines == expected
-    assert any(HOSTILE[0] in line[3] for line in lines)
+    assert any(HOSTILE[0] in line[1] for line in lines if len(line) > 1)
 
 
 def test_few_rows_or_none_are_shown_too(detector, rows):
     title, ((_, *lines),) = shown(detector.explain(rows[:1]))
     assert title.startswith("1 row, ")
     assert title.endswith(detector.score_unit_)
-    assert lines[0][0] == rows.index[0]
+    assert lines[0][0].startswith(f"row {rows.index[0]}: ")
     assert shown(detector.explain(rows[:0]))[1][0][1:] == []
 
 

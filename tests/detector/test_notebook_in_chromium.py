@@ -5,6 +5,7 @@ import json
 import pytest
 from contrasts import CONTRASTS
 from factories import FEATURES, payments, small, visits
+from words import BROKEN, NAMES, WIDTHS, wordy
 
 from fewlier import Session
 from fewlier_bench.studies.browser import PHONE, Screen, resize
@@ -124,3 +125,14 @@ def test_bars_begin_at_the_same_place(opened):
     assert max(starts) - min(starts) < 1
     assert max(widths) > 50
     assert min(heights) > 5
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_an_explanation_has_the_room_for_long_names_and_numbers(width, chromium, tmp_path):
+    rows = wordy(150)
+    table = rows.drop(columns=[NAMES["id"], "fraud"])
+    html = small(max_epochs=2).fit(table, rows["fraud"]).explain(table)._repr_html_()
+    (tmp_path / "wordy.html").write_text(PAGE.format(html), "utf-8")
+    resize(chromium, Screen(width, 900, is_mobile=width < 500))
+    chromium.get((tmp_path / "wordy.html").as_uri())
+    assert chromium.execute_script(BROKEN, ".fewlier-html") == []

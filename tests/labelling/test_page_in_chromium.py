@@ -17,7 +17,10 @@ from labelling.conftest import HOSTILE, open_session, shop
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from words import BROKEN, NAMES, WIDTHS, wordy
 
+from fewlier import Session
+from fewlier.labelling.desk import Desk
 from fewlier.labelling.page import serving
 from fewlier_bench.studies.browser import PHONE, Screen, resize
 
@@ -380,3 +383,24 @@ def test_a_hostile_page_of_the_same_browser_can_neither_read_nor_answer(
     assert given(session) == answered
     page.get(served.partition("?")[0])
     until(page, lambda: heading(page).startswith("Row"))  # the page itself is still let in
+
+
+@pytest.fixture(scope="module")
+def wordy_address():
+    rows = wordy(120).drop(columns="fraud")
+    session = Session(rows, columns={NAMES["id"]: "ignore"}, fit_every=None, random_state=0)
+    with session, serving(Desk(session)) as address:
+        for label in (1, 0):
+            session.answer(session.next().row, label)
+        yield address
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_row_has_the_room_for_long_names_and_numbers(width, chromium, wordy_address):
+    page = opened(chromium, wordy_address, Screen(width, 844, is_mobile=width < 500))
+    assert page.execute_script(BROKEN, ".cells :is(th, td)") == []
+    head, press = (
+        page.find_element("css selector", css).rect for css in (".cells tbody", ".press")
+    )
+    assert head["y"] < 430  # what comes before the first column
+    assert press["y"] + press["height"] < 845  # the buttons stay in sight

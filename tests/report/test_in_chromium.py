@@ -7,8 +7,10 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from contrasts import CONTRASTS
+from factories import small
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
+from words import BROKEN, NAMES, WIDTHS, wordy
 
 from fewlier.report import render
 from fewlier.report.page import _short
@@ -282,3 +284,21 @@ def test_print_is_light_and_without_controls(opened):
     for css in ("#theme", "#slider", "#filter", "#more", "#reset"):
         assert not element(page, css).is_displayed(), css
     assert element(page, "#table").is_displayed()
+
+
+@pytest.fixture(scope="module")
+def wordy_page(facts_of, tmp_path_factory):
+    rows = wordy(400)
+    detector = small().fit(rows.drop(columns=[NAMES["id"], "fraud"]), rows["fraud"])
+    path = tmp_path_factory.mktemp("wordy") / "report.html"
+    path.write_text(render(facts_of(detector, rows, "fraud")), "utf-8")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_reasons_have_the_room_for_long_names_and_numbers(width, chromium, wordy_page):
+    resize(chromium, Screen(width, 900))
+    chromium.get(wordy_page)
+    assert chromium.execute_script(BROKEN, "#table tbody tr:not([hidden])") == []
+    reason = element(chromium, "#table .reason").rect
+    assert reason["width"] > 0.55 * width

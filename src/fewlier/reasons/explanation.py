@@ -280,13 +280,11 @@ class Explanation:
         longest = max((why.contribution for reasons in found for why in reasons), default=1.0)
         lines: list[list[str | markup.Bar]] = []
         for label, score, p_value, reasons in zip(labels, self.score, p_values, found, strict=True):
-            about = [str(label), f"{score:.4g}", f"{p_value:.3g}"]
+            lines.append([f"row {label}: score {score:.4g}, p-value {p_value:.3g}"])
             for why in reasons:
                 bar = markup.Bar(f"{why.contribution:+.2f}", why.contribution / max(longest, 1e-9))
-                lines.append([*about, f"{why.column} {why.state}", why.expectation, bar])
-                about = [""] * len(about)
-        names = ("row", "score", "p-value", "value", "expected", f"adds ({self.unit})")
-        return markup.table(names, lines)
+                lines.append([bar, f"{why.column} {why.state}", why.expectation])
+        return markup.table(("adds", "value", "expected"), lines)
 
     def _line(self, row: int, column: int) -> dict[str, Any]:
         reason = self._reason(row, column, self.expected, row * len(self.columns) + column)

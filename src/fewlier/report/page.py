@@ -11,6 +11,7 @@ from fewlier import __version__
 from fewlier.atomic import PathLike
 from fewlier.decision.evaluation import telling
 from fewlier.errors import missing_package
+from fewlier.markup import breakable
 from fewlier.report.facts import Facts
 from fewlier.report.figures import draw, locate_x_axis, make_displays
 from fewlier.report.thresholds import tabulate_thresholds
@@ -42,11 +43,13 @@ def render(facts: Facts) -> str:
     """Return the page: the same facts give the same page."""
     require_extra()
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"count": "{:,}".format, "short": _short, "joined": _joined}
+    environment.filters["breakable"] = lambda text: Markup(breakable(text))  # it is escaped
     environment.filters["percent"] = lambda share: f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
     template = environment.from_string(_asset("page.html"))
     return template.render(_context(facts))

@@ -47,10 +47,13 @@ const joined = (words) => words.replace(/ (?=\(|%)/g, "\u00a0"); // a share stay
 const percent = (share) => `${(Math.floor(share * 1000) / 10).toFixed(1)}\u00a0%`; // never 100 before it is
 const name = (answer, kind) => (answer === 1 && kind ? kind : WORDS.get(answer));
 
+/** Text that may be broken over lines between the words of a name, and after 24 letters of one. */
+const breakable = (words) => words.split(/(?<=[_/.])(?=\p{L})|(?<=[\p{L}\p{N}_]{24})(?=[\p{L}\p{N}_])/u).flatMap((part, i) => (i ? [make("wbr"), part] : [part]));
+
 /** Text of the user, cut where it is long, with a button that shows all of it. */
 function text(value) {
   if (value == null) return make("span", { class: "gap" }, "missing");
-  const shown = make("bdi", {}, value.length > LONG ? `${value.slice(0, LONG - 1)}…` : value);
+  const shown = make("bdi", {}, breakable(value.length > LONG ? `${value.slice(0, LONG - 1)}…` : value));
   if (value.length <= LONG) return shown;
   const more = make("button", { type: "button", class: "plain", onclick: () => {
     shown.textContent = value;
@@ -261,13 +264,13 @@ export function mount(root, ask, keys = root) {
           make("div", {},
             make("h2", { id: id("row"), tabindex: "-1" }, `Row ${count(card.row)}`),
             make("p", { class: "quiet" }, looking ? lookingWords(card) : card.why)),
+          make("div", { class: "where" }, strip(state.scores, card.score),
+            make("p", { class: "ends quiet" }, make("span", {}, told(state.scores.low, 1)),
+              make("span", {}, `scores of ${plural(state.rows, "row")}`), make("span", {}, told(state.scores.high, 1)))),
           make("dl", { class: "figures" },
             figure("score", told(card.score)),
             card.p_value == null ? null : figure("p-value", chance(card.p_value)),
             figure("odder than", percent(card.place)))),
-        make("div", { class: "where" }, strip(state.scores, card.score),
-          make("p", { class: "ends quiet" }, make("span", {}, told(state.scores.low, 1)),
-            make("span", {}, `scores of ${plural(state.rows, "row")}`), make("span", {}, told(state.scores.high, 1)))),
         cells(card)),
       actions(card),
     ];
@@ -291,7 +294,7 @@ export function mount(root, ask, keys = root) {
       make("thead", {}, make("tr", {}, titles.map(([key, title]) => make("th", { scope: "col", class: key }, title || make("span", { class: "hidden" }, "column"))),
         beside.map(([key, title]) => make("th", { scope: "col", class: key }, title, make("small", {}, `row ${count(card.beside[key])}`))))),
       make("tbody", {}, lines.map((cell) => make("tr", { class: cell.adds == null ? "unscored" : null },
-        make("th", { scope: "row" }, make("bdi", {}, cell.column), cell.adds == null ? make("small", {}, "not scored") : null),
+        make("th", { scope: "row" }, make("bdi", {}, breakable(cell.column)), cell.adds == null ? make("small", {}, "not scored") : null),
         make("td", { class: "adds" }, cell.adds == null ? null : [bar(cell.adds / largest), make("span", {}, sign(cell.adds))]),
         make("td", { class: "value" }, text(cell.value)),
         make("td", { class: "expected", "data-name": "expected" }, cell.expected ? text(joined(cell.expected)) : null),
