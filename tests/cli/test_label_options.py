@@ -141,6 +141,7 @@ def test_values_that_train_as_normal_are_listed_and_stay_in_the_model(fitted):
     )
     assert f"fewlier: note: standard input: {note}" in done.err
     assert note in summary.notes
+    assert "Values not named" not in done.out.decode()  # it is said once
 
 
 @pytest.mark.slow

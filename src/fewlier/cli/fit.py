@@ -1,13 +1,14 @@
 """`fewlier fit`: learn from a table, and write a model file."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fewlier.cli import options
 from fewlier.cli.inputs import check_file_output, read_columns, read_density, read_label
 from fewlier.cli.options import option
-from fewlier.cli.screen import announcing, echo, echo_json, fit_progress, say
+from fewlier.cli.screen import announcing, echo, echo_json, fit_progress, say, was_said
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
@@ -169,4 +170,6 @@ def save(detector: "AnomalyDetector", path: Path, as_json: bool) -> None:
     if as_json:
         echo_json({"model": str(path), **detector.summary_.to_json()})
     else:
-        echo(f"{detector.summary_}\nmodel       {path}")
+        summary = detector.summary_
+        new = tuple(note for note in summary.notes if not was_said(note))
+        echo(f"{replace(summary, notes=new)}\nmodel       {path}")

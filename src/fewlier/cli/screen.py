@@ -94,6 +94,14 @@ def text_console(*, stderr: bool = False) -> "Console":
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
+_said: list[str] = []  # the notes of this run
+
+
+def was_said(note: str) -> bool:
+    """Whether a warning has said so before, perhaps with the name of a file."""
+    return any(line.endswith(with_declarations(note)) for line in _said)
+
+
 def _visible(lines: str) -> str:
     return "\n".join(map(shown, lines.split("\n")))
 
@@ -105,10 +113,12 @@ def warnings_as_notes() -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:  # noqa: ANN401
         if issubclass(category, FewlierWarning):
             kind = "warning" if issubclass(category, LabelWarning) else "note"
-            say(f"{kind}: {with_declarations(str(message))}")
+            _said.append(with_declarations(str(message)))
+            say(f"{kind}: {_said[-1]}")
         else:
             python_show(message, category, *rest, **more)
 
+    _said.clear()
     with warnings.catch_warnings():
         python_show = warnings.showwarning
         warnings.showwarning = show
