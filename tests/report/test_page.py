@@ -76,6 +76,18 @@ def test_a_share_is_not_parted_from_its_category(html):
     assert not re.search(r"\(\d+ %\)", html)
 
 
+def test_a_page_says_what_to_expect_of_the_model(facts, html):
+    model, decision = section(html, "The model"), facts.summary.decision
+    assert f"{facts.summary.validation.auc:.3f} (95 %: " in model
+    assert "% of new rows like the training rows" in model
+    assert "unlabelled: anomalies hidden there" in decision.caveat
+    assert html.count(decision.caveat) >= 2  # beside the slider, too
+    costly = facts.calibration.at_costs(20, 1, 0.1)
+    assert costly.at.costs is not None
+    told = replace(facts.summary, decision=costly.at)
+    assert "flagging all costs 900, flagging none 2,000" in dict(told.decision.facts)["expected"]
+
+
 def test_ids_are_used_once(facts):
     ids = re.findall(r'<[^>]* id="([^"]*)"', render(facts))
     assert len(ids) == len(set(ids)) > 20

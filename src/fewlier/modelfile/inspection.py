@@ -36,7 +36,7 @@ def _facts(state: State) -> tuple[dict[str, Any], str]:
         "selection": ensemble.text("selection"),
         "n_members": len(ensemble.items("members")),
         "n_held_out": len(calibration.normal_scores),
-        "guarantee": calibration.guarantee,
+        "guarantee": calibration.promise,
         "n_held_out_anomalies": len(calibration.anomaly_scores),
         "prior": calibration.prior,
         "probability": calibration.meaning,
