@@ -151,6 +151,7 @@ def long_names(tmp_path, monkeypatch):
         {
             "number_of_vehicles_involved": np.random.default_rng(0).normal(size=n),
             "insured_education_level": codes * 50,
+            "injuries": [number % 4 for number in range(n)],
             "claim": [None, *(number / 7 for number in range(n - 1))],
         }
     )
@@ -165,6 +166,9 @@ def test_names_are_whole_where_the_terminal_is_narrow(long_names, fewlier):
     assert "insured_education_level " in shown
     grid = shown.split("labels ")[0].splitlines()[1:]
     assert max(map(len, grid)) <= 80
+    words = plain(shown)
+    for column in json.loads(fewlier("check", long_names, "--json").out)["columns"]:
+        assert set(column["why"].split()) <= set(words.split())
 
 
 def test_remarks_that_say_the_same_of_many_values_are_cut_short(long_names, fewlier):

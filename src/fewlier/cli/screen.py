@@ -73,13 +73,12 @@ def print_grid(
     from rich.table import Table as Grid
 
     grid = Grid(box=box.SIMPLE)
+    # The first names the line, and may have to be copied: where there is room it stays whole.
+    longest = max(len(shown(line[0])) for line in [headings, *lines[:most]])
     for number, heading in enumerate(headings):
-        # The first names the line: it may have to be copied.
-        least = 0 if number else max(len(shown(line[0])) for line in [headings, *lines[:most]])
         justify: Any = "right" if heading in right else "left"
-        grid.add_column(
-            heading, justify=justify, overflow="fold", min_width=min(least, WIDEST_NAME)
-        )
+        is_whole = not number and longest <= WIDEST_NAME
+        grid.add_column(heading, justify=justify, overflow="fold", no_wrap=is_whole)
     for line in lines[:most]:
         grid.add_row(*map(_visible, line))
     text_console(stderr=stderr).print(grid)
