@@ -17,7 +17,7 @@ MODULES = {
 
 FLOORS = [  # bottom to top; a room imports only from floors below its own
     {"data", "methods"},
-    {"runs"},
+    {"runs", "prior"},
     {"pages"},
     {"reproduction", "comparison"},
     {"studies"},

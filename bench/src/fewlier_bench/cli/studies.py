@@ -14,6 +14,7 @@ STUDIES = {
     "label-page": "Time the labelling page in a browser, from a key to the next row.",
     "scale": "Fit by streams, compare sizes of their sample, and score on engines.",
     "dev-tables": "Compare densities, selections and numbers of labels on a folder of tables.",
+    "prior": "Train the network that has seen other tables, and measure weights.",
     "parts": "Leave each part of the score out, and see what that costs.",
     "unlabelled-pools": "Hide anomalies among unlabelled rows, and compare ways to treat them.",
     "label-rounds": "Label the oddest rows round by round, and compare update with a new fit.",
