@@ -28,6 +28,7 @@ from fewlier.score.held_out import calibrate
 from fewlier.score.model import Addend, FittedModel, Scorer
 from fewlier.score.neighbours import Neighbours
 from fewlier.score.part import HeldOut
+from fewlier.score.ranges import MOST_ROWS, Ranges
 from fewlier.score.selection import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
 from fewlier.score.supervised import Features
 from fewlier.score.trees import Rules, Trees
@@ -177,7 +178,12 @@ def add_parts(plan: Plan, ensemble: Ensemble) -> FittedModel:
     normals, doubtful_rows = _trusted_normals(plan, scorer)
     if ensemble.selection == "average":
         scorer = replace(scorer, others=_other_parts(plan, scorer, normals))
-    return FittedModel(scorer, calibrate(plan, scorer), _reference(plan), doubtful_rows)
+    calibration, reference, ranges = (
+        calibrate(plan, scorer),
+        _reference(plan),
+        _ranges(plan, scorer),
+    )
+    return FittedModel(scorer, calibration, reference, ranges, doubtful_rows)
 
 
 def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...]:
@@ -235,6 +241,16 @@ def _reference(plan: Plan) -> Reference:
     sample = np.random.default_rng(plan.seed).permutation(normals)[:MAX_COUNTED]
     share = share_of_copies(sample, plan.ids)
     return Reference.from_encoded(plan.encoder, plan.encoded.take(sample), share)
+
+
+def _ranges(plan: Plan, scorer: Scorer) -> Ranges:
+    """Measure what is expected of normals that the member which expects has not trained on."""
+    fold = plan.folds[scorer.ensemble.likeliest.fold]
+    rows = fold.calibration if len(fold.calibration) else fold.validation_normals
+    rows = np.random.default_rng(plan.seed).permutation(rows)[:MOST_ROWS]
+    normals, n_columns = plan.as_new(rows), plan.encoder.n_columns
+    places = np.divmod(np.arange(len(rows) * n_columns), n_columns)
+    return Ranges.fit(plan.encoder, normals, scorer.expect(normals, *places).quantiles.numpy())
 
 
 def _criterion(

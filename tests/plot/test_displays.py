@@ -129,7 +129,8 @@ def test_reasons_of_one_row_name_its_values(detector):
     for name, reason in zip(display.names, best, strict=True):
         assert str(reason).startswith(name)
         assert name.startswith((f"{reason.column} = ", f"{reason.column} is missing"))
-    assert list(display.expectations) == [reason.expectation for reason in best]
+    for said, reason in zip(display.expectations, best, strict=True):
+        assert said == f"expected {reason.expectation}"
     shown = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert shown[0].endswith(f"\nexpected {best[0].expectation}")
 

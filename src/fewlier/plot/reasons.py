@@ -14,7 +14,7 @@ from fewlier.shown import shown
 
 # A new figure is wide enough for the longest label and tall enough for every line of text.
 _WIDTH, _LINE, _FRAME = 8.0, 0.22, 1.2  # inches
-_MAX_NAME, _MAX_EXPECTATION = 28, 44  # characters
+_MAX_NAME, _MAX_EXPECTATION = 28, 53  # characters
 
 
 @final
@@ -33,7 +33,7 @@ class ReasonDisplay(Display):
     title : str
         Which rows the figure is about.
     expectations : sequence of str
-        The value expected in each column, in words; empty where unknown.
+        What was expected in each column, such as ``expected 12–40``; empty where unknown.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class ReasonDisplay(Display):
             contributions=np.array([reason.contribution for reason in reasons]),
             unit=explanation.unit,
             title=f"row {row}, score {explanation.score[row]:.4g}",
-            expectations=[reason.expectation for reason in reasons],
+            expectations=[reason.expected_in_words.removeprefix(", ") for reason in reasons],
         ).plot(ax)
 
     @classmethod
@@ -106,7 +106,7 @@ class ReasonDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         labels = [_shorten(name, _MAX_NAME) for name in self.names]
         for j, expected in enumerate(self.expectations):
-            labels[j] += f"\nexpected {_shorten(expected, _MAX_EXPECTATION)}" if expected else ""
+            labels[j] += f"\n{_shorten(expected, _MAX_EXPECTATION)}" if expected else ""
         places = np.arange(len(labels))
         bars = ax.barh(places, self.contributions, height=0.62, color="C0")
         ax.bar_label(bars, fmt="%+.2f", padding=4)

@@ -5,7 +5,7 @@ from typing import Any, final
 
 import numpy as np
 
-from fewlier.arrays import Floats, Ints
+from fewlier.arrays import Bools, Floats, Ints
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Kind
 from fewlier.table.cells import number_text
@@ -26,7 +26,7 @@ class Expectation:
     Attributes
     ----------
     median, low, high : array (m,)
-        Of numbers: the quantiles at 1/2, 5 % and 95 %.
+        Of numbers: the median, and the ends of the range of nine normal rows in ten.
     categories : list of m dicts, or None
         Of categories: the likeliest, with their probabilities.
     missing : array (m,)
@@ -35,6 +35,8 @@ class Expectation:
         What of a date the column reads, if it does: then numbers are as `DatePart.decode` has them.
     forms : list of m str, or None
         The form of these dates.
+    unlike : array (m,)
+        Numbers of which none was expected that training held: no row of training is like theirs.
     """
 
     median: Floats
@@ -44,13 +46,15 @@ class Expectation:
     missing: Floats
     aspects: list[str | None]
     forms: list[str | None]
+    unlike: Bools
 
     def at(self, cell: int) -> tuple[Any, ...]:
         """Return the fields of a `Reason` that say what was expected of one cell."""
         numbers = (self.median[cell], self.low[cell], self.high[cell])
         found = (None if np.isnan(number) else float(number) for number in numbers)
         categories, missing = self.categories[cell], float(self.missing[cell])
-        return *found, categories, missing, self.aspects[cell], self.forms[cell]
+        date = self.aspects[cell], self.forms[cell]
+        return *found, categories, missing, *date, bool(self.unlike[cell])
 
 
 def expect(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> Expectation:
@@ -64,12 +68,13 @@ def expect(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> E
     predicted = model.scorer.expect(encoded, rows, columns)
     encoder = model.encoder
     never = encoder.missing_rate[columns] == 1
-    quantiles = encoder.decode(columns, predicted.quantiles.numpy())
+    *quantiles, is_unlike = model.ranges.of(columns, predicted.quantiles.numpy())
+    ends = np.stack(quantiles)
     parts = [column.date for column in encoder.schema.columns]
     for d, part in enumerate(parts):
         if part is not None:
-            quantiles[columns == d] = part.decode(quantiles[columns == d])
-    low, median, high = np.where(never[:, None], np.nan, quantiles).T
+            ends[:, columns == d] = part.decode(ends[:, columns == d])
+    low, median, high = np.where(never, np.nan, ends)
     names = [_level_names(column) for column in encoder.schema.columns]
     categories = [
         None if is_never else _likeliest(names[column], probabilities)
@@ -80,7 +85,9 @@ def expect(model: FittedModel, encoded: Encoded, rows: Ints, columns: Ints) -> E
     dates = [parts[column] for column in columns.tolist()]
     aspects = [date and date.aspect.value for date in dates]
     forms = [date and date.form.pattern for date in dates]
-    return Expectation(median, low, high, categories, predicted.missing.numpy(), aspects, forms)
+    missing = predicted.missing.numpy()
+    unlike = is_unlike & ~never
+    return Expectation(median, low, high, categories, missing, aspects, forms, unlike)
 
 
 def _likeliest(names: list[str], probabilities: Floats) -> dict[str, float] | None:

@@ -237,6 +237,7 @@ class Explanation:
         types = {"row": pa.int64(), "column": pa.string(), "value": pa.string()}
         types |= dict.fromkeys(Reason._fields[2:], pa.float64())
         types |= {"expected_categories": pa.list_(pair), "aspect": pa.string(), "form": pa.string()}
+        types |= {"unlike_training": pa.bool_()}
         return pa.Table.from_pylist(lines, pa.schema(types))
 
     def to_frame(self) -> Any:  # noqa: ANN401 - of any library

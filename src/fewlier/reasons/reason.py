@@ -10,6 +10,8 @@ from fewlier.table.dates import ISO, DateForm
 
 VISIBLE = 0.05
 """A smaller contribution would be shown as 0.0; it is not named as a reason."""
+UNLIKE = "nothing like this row in training"
+"""Said in place of a range where the other columns lead beyond all that training held."""
 # Spreadsheets take text that starts like this for a formula; some also the wide characters.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 # A cell that has a value, though it was more likely than this to be missing, is shown as such.
@@ -24,12 +26,13 @@ _MOST_DECIMALS = 5
 class Reason(NamedTuple):
     """What one column adds to the score of one row, and what was expected given the others.
 
-    `value` is None where the cell is missing. For a number, `expected` is the median, and
-    `expected_low` and `expected_high` bound 90 % of the probability; for a category,
-    `expected_categories` has the likeliest with their probabilities; fields that do not apply are
-    None. `expected_missing` is the probability of a missing cell. A column read from dates has an
-    `aspect`: then `value` is the date as written, in the `form` of the column, and the expected
-    numbers are hours for a "time of day" and seconds since 1970 for a "date".
+    `value` is None where the cell is missing. For a number, `expected` is the median, and between
+    `expected_low` and `expected_high` lie nine normal rows in ten, unless the row is
+    `unlike_training`; for a category, `expected_categories` has the likeliest with their
+    probabilities; fields that do not apply are None. `expected_missing` is the probability of a
+    missing cell. A column read from dates has an `aspect`: then `value` is the date as written, in
+    the `form` of the column, and the expected numbers are hours for a "time of day" and seconds
+    since 1970 for a "date".
 
     Examples
     --------
@@ -51,12 +54,11 @@ class Reason(NamedTuple):
     expected_missing: float | None = None
     aspect: str | None = None
     form: str | None = None
+    unlike_training: bool = False
 
     def __str__(self) -> str:
         """Return the reason in words, such as ``latency = 912, expected 12–40: +14.2``."""
-        expectation = self.expectation
-        expected = f", expected {expectation}" if expectation else ""
-        return f"{self.name} {self.state}{expected}: {self.contribution:+.1f}"
+        return f"{self.name} {self.state}{self.expected_in_words}: {self.contribution:+.1f}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the reason as JSON values, and in words."""
@@ -92,12 +94,21 @@ class Reason(NamedTuple):
             likely = {n: p for n, p in self.expected_categories.items() if p >= _VISIBLE_SHARE}
             named = likely or self.expected_categories
             return ", ".join(f"{self._level(name)} ({_percent(p)})" for name, p in named.items())
+        if self.unlike_training:
+            return UNLIKE
         if self.expected_low is None or self.expected_high is None:
             return ""
         if self.aspect is not None:
             form = DateForm(self.form or ISO)
             return _range_of_dates(form, Aspect(self.aspect), self.expected_low, self.expected_high)
         return _range(self.expected_low, self.expected_high, self._numbers)
+
+    @property
+    def expected_in_words(self) -> str:
+        """How the sentence goes on that begins with the value: `expectation` behind a comma."""
+        expectation = self.expectation
+        verb = "" if expectation == UNLIKE else "expected "
+        return f", {verb}{expectation}" if expectation else ""
 
     @property
     def _numbers(self) -> list[float]:

@@ -16,6 +16,7 @@ from fewlier.density.rows import Rows
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.neighbours import Neighbours
 from fewlier.score.part import HeldOut, Part
+from fewlier.score.ranges import Ranges
 from fewlier.score.trees import Rules, Trees
 from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Table
@@ -196,6 +197,8 @@ class FittedModel:
         What a score means: threshold, p-values, probabilities.
     reference : Reference
         How often the training normals fall into the bins of each column, to notice drift by.
+    ranges : Ranges
+        In what range a number was expected.
     doubtful_rows : DoubtfulRows or None
         How many unlabelled rows the fit did not trust; a loaded model does not know.
     """
@@ -203,6 +206,7 @@ class FittedModel:
     scorer: Scorer
     calibration: Calibration
     reference: Reference
+    ranges: Ranges
     doubtful_rows: DoubtfulRows | None = None
 
     @property
@@ -243,6 +247,7 @@ class FittedModel:
                 **{name: _with_share(*others[name]) if name in others else None for name in PARTS},
                 "calibration": self.calibration.state(),
                 "reference": self.reference.state(),
+                "ranges": self.ranges.state(),
             }
         )
 
@@ -265,6 +270,7 @@ class FittedModel:
             Scorer(encoder, ensemble, others),
             Calibration.from_state(state.part("calibration")),
             Reference.from_state(state.part("reference"), encoder),
+            Ranges.from_state(state.part("ranges"), encoder),
         )
 
     def drift(self, ranks: Ints, cells: Sequence[Ints]) -> Drift:

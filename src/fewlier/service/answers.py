@@ -20,6 +20,7 @@ _REASON = pa.struct(
         ("expected_missing", pa.float64()),
         ("aspect", pa.string()),
         ("form", pa.string()),
+        ("unlike_training", pa.bool_()),
         ("text", pa.string()),
     ]
 )

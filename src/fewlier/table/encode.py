@@ -167,6 +167,12 @@ class Encoder:
         return np.array([stats.mean_target for stats in self.stats], dtype=np.float64)
 
     @property
+    def ends(self) -> Floats:
+        """The lowest and the highest number of the training normals, shape (D, 2)."""
+        codings = [column.coding for column in self.schema.columns]
+        return np.array([s.ends(c) for s, c in zip(self.stats, codings, strict=True)])
+
+    @property
     def missing_rate(self) -> Floats:
         """Share of missing cells among the training normals, shape (D,)."""
         return np.array([stats.missing_rate for stats in self.stats], dtype=np.float64)

@@ -87,6 +87,14 @@ class ColumnStats:
             distance = np.clip(numbers - self.low, -MAX_FLOAT, MAX_FLOAT)
             return np.clip(distance / self.span, -MAX_FLOAT, MAX_FLOAT)
 
+    def ends(self, coding: Kind) -> tuple[float, float]:
+        """Return the lowest and the highest number of the training normals."""
+        with np.errstate(over="ignore"):
+            ends = np.array([self.low, self.low + self.span])
+            ends = self.unit * np.expm1(ends) if coding in LOGGED else ends
+        low, high = np.clip(ends, -MAX_FLOAT, MAX_FLOAT).tolist()
+        return low, high
+
     @classmethod
     def from_state(cls, state: State) -> ColumnStats:
         """Read what a file holds of it: its fields."""

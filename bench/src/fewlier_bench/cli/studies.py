@@ -21,6 +21,7 @@ STUDIES = {
     "discovery": "Ask about rows one at a time, and count the anomalies found, beside others.",
     "label-speed": "Time from an answer to the next question, beside full fits.",
     "planted-reasons": "Tamper with a column, and count how often it is among the reasons.",
+    "expected-ranges": "Count how many values of fresh normal rows lie in what was expected.",
     "certainty": "Simulate whether p-values and false-discovery rates keep their promise.",
     "promises": "Replay contamination, validation intervals and costs on a folder of tables.",
     "copies": "Count false alarms when rows of the training table repeat.",
