@@ -27,10 +27,10 @@ def same_numbers():
 @pytest.fixture
 def tables(tmp_path):
     rng = np.random.default_rng(0)
-    names = ["wide", "narrow"]
+    names = ["held out", "wide", "narrow"]
     whole = {"names": np.array(names)}
-    for i, d in enumerate((6, 3)):
-        X = np.round(rng.normal(size=(240, d)) * 100 + 1000 * (i + 1)) + np.arange(d) * 10_000
+    for i, d in enumerate((4, 6, 3)):
+        X = np.round(rng.normal(size=(240, d)) * 100 + 1000 * i) + np.arange(d) * 10_000
         whole |= {f"X{i}": X, f"y{i}": (np.arange(240) < 40).astype(np.int8)}
     np.savez(tmp_path / "tables.npz", **whole)
     return Tables(tmp_path / "tables.npz", CPU)
@@ -53,6 +53,12 @@ def test_columns_and_rows_of_real_tables_stay_together(tables):
         of = (values / 10_000).floor()  # the column that a cell comes from
         assert (of == of[:, :1]).all()
         assert all(len(set(task[0].tolist())) == 3 for task in of)
+
+
+def test_tables_that_are_held_out_are_drawn_alone(tables):
+    rows = tables.draw(16, 3, 10, held_out=True)
+    thousands = ((rows.normals % 10_000) / 1000).round() % 10
+    assert (thousands == 0).float().mean() > 0.99
 
 
 def test_columns_that_a_table_lacks_come_from_another(tables):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 _MAX_CODES = 20
+_HELD_OUT = 20
 _MIN_COLUMNS_SHARE = 0.7  # of the columns of a task that come from the table itself
 
 
@@ -38,7 +39,10 @@ class Rows:
 
 @final
 class Tables:
-    """All tables of a file: `names`, and X0, y0, X1, y1 … with 1 for an anomaly."""
+    """All tables of a file: `names`, and X0, y0, X1, y1 … with 1 for an anomaly.
+
+    The first of each twenty is held out, to see how well what the others teach carries over.
+    """
 
     def __init__(self, path: Path, device: torch.device) -> None:
         with np.load(path) as file:
@@ -49,14 +53,18 @@ class Tables:
         self._anomalies, self.n_anomalies = _pad([X[y == 1] for X, y in tables], device)
         self.n_columns = torch.tensor([X.shape[1] for X, _ in tables], device=device)
         self._is_code = _codes(self._normals)
+        self._is_held_out = torch.arange(len(tables), device=device) % _HELD_OUT == 0
 
-    def draw(self, n_tables: int, n_columns: int, n_anomalies: int) -> Rows:
+    def draw(
+        self, n_tables: int, n_columns: int, n_anomalies: int, *, held_out: bool = False
+    ) -> Rows:
         """Draw tables, with their columns in a random order.
 
         Columns that a table lacks are those of another table, and say nothing.
         """
-        first = self._choose(n_tables, n_columns, n_anomalies)
-        second = self._choose(n_tables, 1, n_anomalies)
+        among = self._is_held_out == held_out
+        first = self._choose(n_tables, n_columns, n_anomalies, among)
+        second = self._choose(n_tables, 1, n_anomalies, among)
         normals, anomalies, codes = [], [], []
         for tables in (first, second):
             columns = self._columns(tables, n_columns)
@@ -76,10 +84,11 @@ class Tables:
             torch.where(lacking, codes[1], codes[0]),
         )
 
-    def _choose(self, n: int, n_columns: int, n_anomalies: int) -> Tensor:
+    def _choose(self, n: int, n_columns: int, n_anomalies: int, among: Tensor) -> Tensor:
         fits = self.n_columns >= _MIN_COLUMNS_SHARE * n_columns
         fits &= self.n_anomalies >= n_anomalies
-        return (fits + 1e-6).multinomial(n, replacement=True)  # any, where none fits
+        weights = (fits + 1e-6) * among  # any of them, where none fits
+        return weights.multinomial(n, replacement=True)
 
     def _columns(self, tables: Tensor, n_columns: int) -> Tensor:
         """Return numbers of columns in a random order; beyond a table's width any of them."""

@@ -26,6 +26,8 @@ RECORD: Final = "record.json"
 _N_LABELS: Final = (0, 0, 0, 0, 1, 2, 3, 4, 6, 6, 8, 10, 16, 25, 40)
 _N_NORMALS: Final = (50, 70, 100, 140, 200, 256, 330, 400, 400, 700, 1000)
 _N_COLUMNS: Final = (3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 30, 38, 48)
+_HELD_OUT_SIZES: Final = ((100, 0, 5), (256, 0, 10), (256, 6, 8), (330, 10, 16), (400, 2, 30))
+_N_HELD_OUT: Final = 40  # tasks of each size
 _MAX_REAL_ROWS: Final = 700  # real tables have no more normal rows
 _MAX_ROWS: Final = 65_000  # of a step: attention takes no more sequences at once
 _WARM_UP: Final = 200
@@ -113,18 +115,17 @@ class _Run:
         self._optimizers = _optimizers(self._network, settings.learning_rate)
         self.average = {k: v.detach().clone() for k, v in self._network.state_dict().items()}
         self._n_steps = self._n_tasks = 0
-        self._losses: list[Tensor] = []
+        self._loss: list[Tensor] = []
+        self._ranked: dict[str, list[Tensor]] = {"real": [], "made up": []}
 
     def step(self, size: Size, n_columns: int, share: float) -> None:
         """Take a step on new tasks, when a share of the time has passed."""
-        tasks = _draw(self._tables, size, n_columns, self._settings)
+        tasks, n_real = _draw(self._tables, size, n_columns, self._settings)
         masters: list[Tensor] = list(self._network.parameters())
         copies: list[Tensor] = list(self._working.parameters())
         with torch.no_grad():
             torch._foreach_copy_(copies, masters)
-        known = size.n_normals, size.n_labels
-        scores = self._working(tasks.values, tasks.is_category, tasks.labels, *known)
-        loss, ranked = _loss(scores[:, : size.n_asked], scores[:, size.n_asked :], self._settings)
+        loss, ranked = _loss(self._working, tasks, self._settings)
         self._working.zero_grad(set_to_none=True)
         loss.backward()
         for master, copy in zip(masters, copies, strict=True):
@@ -137,26 +138,44 @@ class _Run:
             optimizer.step()
         self._n_steps += 1
         self._n_tasks += len(tasks.values)
-        self._losses.append(torch.stack([loss.detach(), ranked]))
+        self._loss.append(loss.detach())
+        self._ranked["real"] += [ranked[:n_real].mean()] if n_real else []
+        self._ranked["made up"] += [ranked[n_real:].mean()] if n_real < len(ranked) else []
         rate = min(self._settings.decay, self._n_steps / (10 + self._n_steps))
         weights = list(self._network.state_dict().values())
         torch._foreach_lerp_(list(self.average.values()), weights, 1 - rate)
 
     def line(self, seconds: float, questions: Sequence[Question]) -> dict[str, float]:
         """Return what there is to say of the steps since the last line."""
-        loss, ranked = torch.stack(self._losses or [torch.zeros(2)]).mean(0).tolist()
-        self._losses = []
         network = self._like(torch.float32)
         network.load_state_dict(self.average)
         found = {
             "minutes": seconds / 60,
             "steps": self._n_steps,
             "tasks": self._n_tasks,
-            "loss": loss,
-            "ranked": ranked,
+            "loss": _mean(self._loss),
+            **{f"ranked, {sort}": _mean(found) for sort, found in self._ranked.items()},
+            "ranked, held out": self._held_out(network),
             **means(weigh(network, questions)),
         }
+        self._loss, self._ranked = [], {"real": [], "made up": []}
         return {name: round(value, 4) for name, value in found.items()}
+
+    @torch.no_grad()
+    def _held_out(self, network: Network) -> float:
+        """Return the share of pairs in order in tasks of tables that are held out."""
+        device, found = self._tables.n_columns.device, []
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(0)  # noqa: TID251 - the same tasks each time
+            for n_normals, n_labels, n_columns in _HELD_OUT_SIZES:
+                size = Size(n_normals, n_labels, self._settings.asked)
+                rows, other = (
+                    self._tables.draw(_N_HELD_OUT, n_columns, n, held_out=True)
+                    for n in (n_labels + 10, 0)
+                )
+                _, ranked = _loss(network, make_tasks(rows, other, size), self._settings)
+                found.append(ranked.mean())
+        return _mean(found)
 
     def _rate(self, share: float) -> float:
         """Return the share of the learning rate: it rises, stays, and falls at the end."""
@@ -169,16 +188,24 @@ class _Run:
         return Network(*size).to(self._tables.n_columns.device, precision)
 
 
-def _loss(normal: Tensor, odd: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
-    """Return the loss of log odds (batch, asked), and the share of pairs in order."""
+def _mean(values: Sequence[Tensor]) -> float:
+    return float(torch.stack([v.float() for v in values]).mean()) if values else float("nan")
+
+
+def _loss(network: Network, tasks: Tasks, settings: Settings) -> tuple[Tensor, Tensor]:
+    """Return the loss, and for each task the share of pairs of rows that are in order."""
+    size = tasks.size
+    known = size.n_normals, size.n_labels
+    scores = network(tasks.values, tasks.is_category, tasks.labels, *known)
+    normal, odd = scores[:, : size.n_asked], scores[:, size.n_asked :]
     apart = odd[:, :, None] - normal[:, None]
     pairs = softplus(-apart) if settings.loss == "log" else torch.sigmoid(-apart)
     loss = pairs.mean() + _CALIBRATED * (softplus(-odd).mean() + softplus(normal).mean())
-    return loss, (apart > 0).float().mean()
+    return loss, (apart > 0).float().mean((1, 2))
 
 
-def _draw(tables: Tables, size: Size, n_columns: int, settings: Settings) -> Tasks:
-    """Make the tasks of a step: a share from real tables, the rest from made-up ones."""
+def _draw(tables: Tables, size: Size, n_columns: int, settings: Settings) -> tuple[Tasks, int]:
+    """Make the tasks of a step, and say how many of them, the first, are of real tables."""
     n_rows = size.n_normals + size.n_labels + 2 * size.n_asked
     n_tasks = min(settings.cells // (n_columns + 1), _MAX_ROWS) // n_rows
     n_tasks = max(8, n_tasks - n_tasks % 8)
@@ -193,12 +220,13 @@ def _draw(tables: Tables, size: Size, n_columns: int, settings: Settings) -> Tas
             for _ in range(2)
         )
         parts.append(make_tasks(rows, other, size))
-    return Tasks(
+    tasks = Tasks(
         torch.cat([part.values for part in parts]),
         torch.cat([part.is_category for part in parts]),
         torch.cat([part.labels for part in parts]),
         size,
     )
+    return tasks, n_real
 
 
 def _sizes(settings: Settings) -> Iterator[tuple[Size, int]]:
