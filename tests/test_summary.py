@@ -90,6 +90,17 @@ def test_a_summary_names_a_few_columns_of_each_kind_and_counts_all():
     assert "likelihood" not in text.split("note")[0]
 
 
+def test_with_one_label_there_are_words_in_place_of_a_figure():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    detector = AnomalyDetector(density=Made(hidden=(4,)), max_epochs=1, random_state=0)
+    summary = detector.set_params(false_alarm_rate=0.1).fit(X, np.arange(100) == 0).summary_
+    assert summary.validation is None
+    (line,) = (line for line in str(summary).splitlines() if line.startswith("validation"))
+    assert "the only labelled anomaly trains" in line
+    assert not any(character.isdigit() for character in line)
+    assert json.loads(json.dumps(summary.to_json()))["validation"] is None
+
+
 def test_a_summary_weighs_every_lambda(detector):
     weights = detector.summary_.lambda_weights
     assert list(weights) == [0, 1, 10]

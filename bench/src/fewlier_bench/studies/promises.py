@@ -35,7 +35,7 @@ COSTS = {"cost_miss": 20, "cost_alarm": 1, "contamination": 0.05}
 def measured(
     X: np.ndarray, y: np.ndarray, situation: str, n_labels: int, split: int
 ) -> dict[str, str] | None:
-    """Fit some rows and score others; None with too few anomalies."""
+    """Fit some rows and score others; None with too few anomalies, or with one that repeats."""
     rng = np.random.default_rng([split, n_labels])
     normals, anomalies = (rng.permutation(np.flatnonzero(y == label)) for label in (0, 1))
     n = min(N_NORMALS, len(normals) // 2)
@@ -53,12 +53,14 @@ def measured(
     scores = [detector.anomaly_score(X[some]) for some in new]
     truth = np.repeat([0, 1], [len(some) for some in scores])
     ranking = detector.summary_.validation
+    if ranking is None:
+        return None
     found: list[float] = []
     for share in SHARES:
         above = _above(scores, detector.set_threshold(contamination=share).threshold_)
         found.append((n * above[0] + n_odd * above[1]) / (n + n_odd))
     found += [roc_auc_score(truth, np.concatenate(scores))]
-    found += [ranking.auc, ranking.low, ranking.high] if ranking else [np.nan] * 3
+    found += [ranking.auc, ranking.low, ranking.high]
     above = _above(scores, detector.set_threshold(**COSTS).threshold_)
     costs = detector.summary_.decision.costs
     if costs is None:
