@@ -77,8 +77,6 @@ release-check: $(READY) ## build both packages, install them in empty environmen
 
 bench: $(READY) ## measure speed
 	$(BIN)/fewlier-bench speed
-	$(BIN)/fewlier-bench start
-	$(BIN)/fewlier-bench busy
 
 # Rows that results/scale.csv has are not measured again. The engines need their environments.
 scale: $(READY) build/engines/ray/.ready build/engines/spark/.ready ## measure fits of many rows, and engines

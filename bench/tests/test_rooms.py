@@ -40,7 +40,6 @@ MORE = {
     "studies/onnx.py": {"graph"},
     # Builds scores without one of their parts.
     "studies/parts.py": {"density.rows", "fit", "score", "training.roles.Plan"},
-    "studies/repeated_kind.py": {"density.rows"},  # looks into the parts of a score
     "studies/scale.py": {"batches.BatchScorer"},
     "studies/speed.py": {"density.rows", "fit", "score.part", "settings", "threads", "training"},
 }

@@ -5,9 +5,7 @@ from importlib import import_module
 import typer
 
 STUDIES = {
-    "speed": "Time fits and scoring, against a plain PyTorch loop and other methods.",
-    "busy": "Time a fit and a scoring beside a busy process, and two at once.",
-    "start": "Time the help, the import and the scores of ten rows, from nothing.",
+    "speed": "Time fits, scoring and starting, against a plain PyTorch loop and other methods.",
     "serve": "Put load on a service, one row and 1,000 rows at a time.",
     "onnx": "Compare exported graphs in onnxruntime with the library on a folder of tables.",
     "large-files": "Measure the memory and speed of scoring as a file grows.",
@@ -19,15 +17,10 @@ STUDIES = {
     "unlabelled-pools": "Hide anomalies among unlabelled rows, and compare ways to treat them.",
     "label-rounds": "Label the oddest rows round by round, and compare update with a new fit.",
     "discovery": "Ask about rows one at a time, and count the anomalies found, beside others.",
-    "label-speed": "Time from an answer to the next question, beside full fits.",
     "planted-reasons": "Tamper with a column, and count how often it is among the reasons.",
     "expected-ranges": "Count how many values of fresh normal rows lie in what was expected.",
     "certainty": "Simulate whether p-values and false-discovery rates keep their promise.",
     "promises": "Replay contamination, validation intervals and costs on a folder of tables.",
-    "copies": "Count false alarms when rows of the training table repeat.",
-    "repeated-kind": "Rank a kind of anomaly that nobody labelled and that repeats itself.",
-    "other-readings": "Fit the paper's methods by other readings of its words.",
-    "kernel-in-memory": "Compute the rows of OCSVM on a large table with its kernel in memory.",
 }
 
 

@@ -1,33 +1,23 @@
 """Measures the paper's comparison methods that scikit-learn has."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from fewlier_bench.data import make_paper_split
-from fewlier_bench.methods.baselines import (
-    BASELINES,
-    FittedBaseline,
-    Labels,
-    Values,
-    choose,
-    fit_candidates,
-)
+from fewlier_bench.methods.baselines import BASELINES, FittedBaseline, choose, fit_candidates
 from fewlier_bench.reproduction.protocol import PaperProtocol
 from fewlier_bench.runs.jobs import Measurement, describe_machine
 from fewlier_bench.runs.measuring import Source, add_accuracy
 from fewlier_bench.runs.results import Cell
 
-Fit: TypeAlias = Callable[[str, Values, Labels, int], list[FittedBaseline]]
-
 
 def measure_baseline(
-    source: Source, protocol: PaperProtocol, cells: Sequence[Cell], fit: Fit = fit_candidates
+    source: Source, protocol: PaperProtocol, cells: Sequence[Cell]
 ) -> list[tuple[Cell, Measurement]]:
     """Fit a method on one split, for the numbers of labelled anomalies of the cells.
 
     A method without labels has the same training rows whatever that number is: its fits are
-    shared, and so are their seconds. `fit` may be another way to the same fits.
+    shared, and so are their seconds.
     """
     X, y = source.load()
     baseline, number = BASELINES[cells[0].method], cells[0].split
@@ -39,7 +29,7 @@ def measure_baseline(
         started = time.perf_counter()
         if baseline.uses_labels or not candidates:
             rows = split.training
-            candidates = fit(cell.method, X[rows], y[rows], protocol.seed_of(number))
+            candidates = fit_candidates(cell.method, X[rows], y[rows], protocol.seed_of(number))
             fitting = (time.perf_counter() - started) / n_sharing
         started = time.perf_counter()
         chosen = choose(candidates, X[split.validation], y[split.validation])

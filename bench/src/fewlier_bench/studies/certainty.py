@@ -40,7 +40,7 @@ import pandas as pd
 import torch
 
 from fewlier import AnomalyDetector, Made
-from fewlier_bench.studies import copies
+from fewlier_bench.studies import made_up
 from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
 
 SITUATIONS = ("unlabelled", "normal", "labels", "positives", "hidden", "update")
@@ -84,11 +84,11 @@ def make_up(name: str, rng: np.random.Generator) -> Supply:
     """Draw rows of a made-up table; in anomalies numbers are too large and too far apart."""
 
     def anomalies(n: int) -> pd.DataFrame:
-        table = copies.TABLES[name](n, rng)
+        table = made_up.TABLES[name](n, rng)
         odd = table.select_dtypes("number").columns
         return table.assign(**{column: 3 * table[column] + 4 for column in odd})
 
-    return Supply(lambda n: copies.TABLES[name](n, rng), anomalies)
+    return Supply(lambda n: made_up.TABLES[name](n, rng), anomalies)
 
 
 def deal(path: Path, rng: np.random.Generator) -> Supply:
@@ -173,7 +173,7 @@ def fits(path: Path | None, rows: int) -> bool:
 
 def list_tasks(arguments: argparse.Namespace) -> list[Task]:
     """List the lines that are not in the file yet."""
-    paths: dict[str, Path | None] = dict.fromkeys(arguments.tables or copies.TABLES)
+    paths: dict[str, Path | None] = dict.fromkeys(arguments.tables or made_up.TABLES)
     if arguments.data is not None:
         paths = {path.stem: path for path in table_paths(arguments.data, arguments.tables)}
     done = {tuple(row[name] for name in CELL) for row in read(arguments.out)}

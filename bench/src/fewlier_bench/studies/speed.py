@@ -5,11 +5,13 @@ fewlier-bench speed            # or: make bench
 
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import final
@@ -268,10 +270,28 @@ def report_memory() -> dict[str, float]:
     return result
 
 
+def report_starts() -> dict[str, float]:
+    """Time what starts in new processes; the last line is what the packages below it take."""
+    started = {
+        "fewlier --help (s; aim: below 0.4)": ("-m", "fewlier", "--help"),
+        "import of AnomalyDetector (s; aim: below 2.5)": (
+            "-c",
+            "from fewlier import AnomalyDetector",
+        ),
+        "import of torch and sklearn.base alone (s)": ("-c", "import torch, sklearn.base"),
+    }
+    # As where packages are installed: they are not compiled anew at every start.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    run = partial(subprocess.run, check=True, capture_output=True, env=environment)
+    return {
+        name: seconds(partial(run, [sys.executable, *words])) for name, words in started.items()
+    }
+
+
 def main(words: Sequence[str]) -> None:
     """Run everything and print one line per figure."""
     make_parser(__name__, __doc__).parse_args(words)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
-    for part in (compare_training, compare_scoring, compare_default, report_memory):
+    for part in (compare_training, compare_scoring, compare_default, report_memory, report_starts):
         for name, value in part().items():
             print(f"{name:70s} {value:12,.2f}", flush=True)
