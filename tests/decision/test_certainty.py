@@ -64,6 +64,36 @@ def test_fresh_normals_raise_false_alarms_as_often_as_asked(table):
     assert abs(np.mean(rates)) <= error
 
 
+def normal(columns):
+    return lambda n, rng: pd.DataFrame(rng.normal(size=(n, columns)))
+
+
+def categories(n, rng):
+    return pd.DataFrame(rng.choice(list("abcdef"), (n, 10)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("table", "n", "odd", "before"),
+    [(normal(5), 20, 0, 0.16), (normal(30), 50, 3, 0.18), (categories, 50, 0, 0.17)],
+    ids=["20 x 5", "50 x 30, three labels", "50 x 10 categories"],
+)
+def test_few_rows_or_many_columns_raise_no_more_false_alarms_than_asked(table, n, odd, before):
+    """`before` is what 10 % was where the rows that calibrate set the scales they are placed on."""
+    rates = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = table(n + odd, rng)
+        if odd:
+            X.iloc[:odd] += 5
+        y = np.arange(n + odd) < odd if odd else None
+        detector = AnomalyDetector(false_alarm_rate=0.1, random_state=seed).fit(X, y)
+        rates.append((detector.p_value(table(1000, rng)) <= 0.1).mean())
+    error = np.std(rates) / np.sqrt(len(rates))
+    assert np.mean(rates) <= 0.1 + 2 * error < before
+    assert np.mean(rates) >= 0.05  # nor much rarer
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_the_labels_make_probabilities_that_agree_with_the_threshold_until_a_share_is_stated(table):
     detector = one(table)

@@ -411,3 +411,26 @@ def test_decoding_gives_back_what_was_encoded_however_far_away(value):
     far = 1 + np.log1p(abs(value))  # the exponent of a far value has the digits of a float32
     np.testing.assert_allclose(decoded[0, 0], value, rtol=1e-6 * far, atol=1e-5)
     assert decoded[1, 0] == count
+
+
+def test_a_number_beyond_all_others_is_encoded_as_by_an_encoder_that_has_not_seen_it():
+    frame = mixed_frame().assign(real=np.linspace(0, 1, 60) ** 2)
+    encoder, table = fitted(frame)
+    encoded = encoder.encode(table)
+    marked = encoder.outermost(encoded, np.arange(60))
+    assert marked[:, 0].nonzero()[0].tolist() == [0, 59]
+    outside = encoder.as_outside(encoded, marked)
+    for row in (0, 59):
+        rest = table.take(np.delete(np.arange(60), row))
+        fresh = Encoder.fit(encoder.schema, rest).encode(table.take(np.array([row])))
+        assert outside.targets[row, 0] == pytest.approx(fresh.targets[0, 0], rel=1e-5)
+        assert outside.inputs[row, 0] == pytest.approx(fresh.inputs[0, 0], rel=1e-5)
+    unmarked = ~marked
+    np.testing.assert_array_equal(outside.targets[unmarked], encoded.targets[unmarked])
+
+
+def test_a_number_that_another_row_has_too_is_not_beyond_all_others_but_a_copy_s_is():
+    encoder, table = fitted(pd.DataFrame({"x": [1.0, 1.0, 2.2, 3.1, 3.1, 2.7]}), {"x": "real"})
+    encoded = encoder.encode(table)
+    found = encoder.outermost(encoded, np.array([0, 0, 1, 2, 3, 4]))
+    assert found[:, 0].tolist() == [True, True, False, False, False, False]

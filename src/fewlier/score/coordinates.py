@@ -49,6 +49,20 @@ class Coordinates(ABC):
         """Return where values lie."""
 
     @abstractmethod
+    def squared_without(
+        self,
+        own: Float[Tensor, "k 1 i"],
+        others: Float[Tensor, "k g i"],
+        n: int,
+        copies: Tensor,
+    ) -> Float[Tensor, "k g i"]:
+        """Return squared differences between rows and others, had the scales been without the rows.
+
+        `own` and `others` are where they lie. The scales are those of n normal rows, and `copies`
+        (k, 1, 1) says how many of them each of the k rows is.
+        """
+
+    @abstractmethod
     def to(self, device: torch.device) -> "Coordinates":
         """Return the same on a device."""
 
@@ -89,6 +103,22 @@ class Standardised(Coordinates):
     def place(self, inputs: Float[Tensor, "n i"]) -> Float[Tensor, "n i"]:
         """Return where values lie."""
         return ((inputs - self.mean) / self.scale).clamp(-self.limit, self.limit)
+
+    def squared_without(
+        self,
+        own: Float[Tensor, "k 1 i"],
+        others: Float[Tensor, "k g i"],
+        n: int,
+        copies: Tensor,
+    ) -> Float[Tensor, "k g i"]:
+        r"""Return squared differences on the scale of the other rows.
+
+        Without k copies of a row at z, of n rows, the variance is s^2 n / r (1 - k z^2 / r) with
+        r = n - k. Where no other rows differ it is taken for s^2 / n.
+        """
+        rest = (n - copies).clamp_min(1)
+        variance = n / rest * (1 - copies * own.square() / rest)
+        return (own - others).square() / variance.clamp_min(1 / n)
 
     def to(self, device: torch.device) -> "Standardised":
         """Return the same on a device."""
@@ -141,6 +171,29 @@ class NormalScores(Coordinates):
         low, rise = self.knots.gather(1, place), self.slope.gather(1, place)
         found = (x - low).mul_(rise).add_(self.scores.gather(1, place))
         return found.clamp_(self.scores[:, :1], self.scores[:, -1:]).T
+
+    def squared_without(
+        self,
+        own: Float[Tensor, "k 1 i"],
+        others: Float[Tensor, "k g i"],
+        n: int,
+        copies: Tensor,
+    ) -> Float[Tensor, "k g i"]:
+        """Return squared differences of normal scores among the other rows.
+
+        Without k copies of a row, rows above it fall by k ranks of n + 1, and its own place by
+        k / 2; beyond the outermost of the others it lies where that does.
+        """
+        rest = (n - copies).clamp_min(1)
+        fall = copies / 2 * (1 + (others - own).sign())
+        ranks = (
+            (n + 1) * torch.special.ndtr(scores) - fewer
+            for scores, fewer in ((own, copies / 2), (others, fall))
+        )
+        found: list[Tensor] = [
+            torch.special.ndtri(rank.clamp_min(1).minimum(rest) / (rest + 1)) for rank in ranks
+        ]
+        return (found[0] - found[1]).square()
 
     @cached_property
     def _inner(self) -> Float[Tensor, "i _"]:

@@ -110,7 +110,20 @@ def _scores(
     for place, folds in _group_by_folds(scorer, may_score):
         some, own = rows[place], by(scorer, folds)
         scores[place] = own.score(plan.as_new(some), HeldOut(plan.ids[some], folds))
+        place = place[plan.outermost[some].any(1)]
+        scores[place] += _beyond(plan, own, rows[place], folds)
     return scores
+
+
+def _beyond(plan: Plan, scorer: Scorer, rows: Ints, folds: tuple[int, ...] | None) -> Floats:
+    """Return what rows score more where the range of a column is that of the other rows.
+
+    Networks alone read numbers by their range; in a fit without these rows it would end before.
+    """
+    share = scorer.addends[0].share
+    density, held_out = replace(scorer, others=()), HeldOut(plan.ids[rows], folds)
+    here, outside = (density.score(r, held_out) for r in (plan.as_new(rows), plan.as_outside(rows)))
+    return share * (outside - here)
 
 
 def _likeliest(scorer: Scorer, folds: tuple[int, ...] | None) -> Scorer:

@@ -1,6 +1,6 @@
 """Distances from rows to the nearest of a set of rows, column by column."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, final
@@ -117,16 +117,18 @@ class Landmarks:
         owner: Int[Tensor, " i"],
         alone: Float[Tensor, " d"],
         ids: Ints | None,
+        apart: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> Measured:
         """Measure how far points are from the nearest landmarks, column by column.
 
         With `ids` of the n points, neither a point nor its copies are its neighbours; a
-        point without any other neighbour takes the distances `alone`.
+        point without any other neighbour takes the distances `alone`. `apart` returns the squared
+        differences of points and their neighbours where they are others (see `LeftOut`).
         """
         n, width = points.shape
         nearest, counts = self._nearest(points, ids)
         chosen = self.points.index_select(0, nearest.flatten()).view(n, -1, width)
-        squared = (chosen - points.unsqueeze(1)).square_()
+        squared = apart(points, chosen) if apart else (chosen - points.unsqueeze(1)).square_()
         if counts is None:
             distances = self._by_column(squared.mean(1), owner, len(alone))
             return Measured(distances, nearest, None)
@@ -134,6 +136,13 @@ class Landmarks:
         mean = (squared * counts.unsqueeze(-1)).sum(1) / n_counted.clamp_min(1)
         distances = torch.where(n_counted > 0, self._by_column(mean, owner, len(alone)), alone)
         return Measured(distances, nearest, counts)
+
+    def ids_at(self, places: Int[Tensor, "n g"]) -> Ints:
+        """Return which rows of the fit some landmarks are."""
+        if self.ids is None:
+            raise ValueError("A model that was loaded does not know its rows.")
+        ids: Ints = self.ids[places.cpu().numpy()]
+        return ids
 
     def _by_column(
         self, squared: Float[Tensor, "n i"], owner: Int[Tensor, " i"], d: int
@@ -247,15 +256,19 @@ def typical_distances(
     return mean * factor
 
 
-def column_weights(
+def column_ratios(
     anomalies: Float[Tensor, "m d"], typical: Float[Tensor, " d"]
-) -> Float[Tensor, " d"]:
-    r"""Weigh columns by how far labelled anomalies lie from normal rows in them.
+) -> Float[Tensor, "m d"]:
+    """Compare how far m labelled anomalies lie from normal rows with what is typical of these."""
+    return (anomalies / (typical + _LEAST_TYPICAL)).clamp_max(_MOST_RATIO)
+
+
+def weights_of(ratios: Float[Tensor, "*n d"], n_anomalies: int) -> Float[Tensor, "*n d"]:
+    r"""Weigh columns by how far m labelled anomalies lie from normal rows in them.
 
     w_d = r_d^2 / mean r^2 with r_d = (c + \sum_i min(a_id / e_d, 20)) / (c + m): a_id is the
     distance of anomaly i in column d, e_d the typical one of normal rows, and c = 10 pseudo-labels
-    of ratio 1 keep a few labels from taking a column's weight away.
+    of ratio 1 keep a few labels from taking a column's weight away. `ratios` are the sums over i.
     """
-    ratio = (anomalies / (typical + _LEAST_TYPICAL)).clamp_max(_MOST_RATIO)
-    ratio = (_PSEUDO_LABELS + ratio.sum(0)) / (_PSEUDO_LABELS + len(anomalies))
-    return (ratio.square() / ratio.square().mean()).float()
+    ratio = (_PSEUDO_LABELS + ratios) / (_PSEUDO_LABELS + n_anomalies)
+    return (ratio.square() / ratio.square().mean(-1, keepdim=True)).float()

@@ -136,7 +136,7 @@ class Space:
     @property
     def limit(self) -> Float[Tensor, " i"]:
         """How far from 0 a row lies at most in each input."""
-        return self.coordinates.limit * self._stretch
+        return self.coordinates.limit * self.stretch
 
     @property
     def n_axes(self) -> Float[Tensor, " d"]:
@@ -155,7 +155,7 @@ class Space:
 
     def place(self, rows: Rows) -> Float[Tensor, "n i"]:
         """Return where rows lie."""
-        return self.coordinates.place(self.numbers.points(rows)) * self._stretch
+        return self.coordinates.place(self.numbers.points(rows)) * self.stretch
 
     def place_known(self, rows: Rows) -> Float[Tensor, "n i"]:
         """Return where rows lie, the cells that lie nowhere at 0: to find neighbours."""
@@ -163,7 +163,8 @@ class Space:
         return self.place(rows) * lies[:, self.owner]
 
     @property
-    def _stretch(self) -> Float[Tensor, " i"]:
+    def stretch(self) -> Float[Tensor, " i"]:
+        """What each input is multiplied by, so that squared differences have their weight."""
         return self.weight.sqrt()[self.owner]
 
     def state(self) -> State:

@@ -13,13 +13,15 @@ from torch import Tensor
 from fewlier.arrays import Ints
 from fewlier.density.rows import Rows
 from fewlier.score.coordinates import Coordinates
+from fewlier.score.left_out import Apart, LeftOut
 from fewlier.score.nearest import (
     LEAST,
     Landmarks,
     Measured,
-    column_weights,
+    column_ratios,
     group_order,
     typical_distances,
+    weights_of,
 )
 from fewlier.score.space import Space
 from fewlier.state import State, require
@@ -72,15 +74,22 @@ class Side:
     impossible: Float[Tensor, " d"] | None
     local: Float[Tensor, "m d"] | None = None
 
-    def measure(self, rows: Rows, points: Float[Tensor, "n i"], ids: Ints | None) -> Measured:
+    def measure(
+        self,
+        rows: Rows,
+        points: Float[Tensor, "n i"],
+        ids: Ints | None,
+        apart: Apart | None = None,
+    ) -> Measured:
         """Measure how far rows are from the nearest landmarks, column by column.
 
         `points` is where they lie (see `Space.place_known`). With `ids`, rows of the fit are not
-        their own neighbours. A missing cell counts the typical distance. On the side of the
-        normals, a cell that is missing although no normal row misses one counts as impossible, and
-        an impossible number keeps its own distance if that is larger.
+        their own neighbours; `apart` is how far they are from others without themselves. A missing
+        cell counts the typical distance. On the side of the normals, a cell that is missing
+        although no normal row misses one counts as impossible, and an impossible number keeps its
+        own distance if that is larger.
         """
-        measured = self.landmarks.measure(points, self.space.owner, self.typical, ids)
+        measured = self.landmarks.measure(points, self.space.owner, self.typical, ids, apart)
         if bool(rows.has_value.all()):
             return measured
         found = measured.distances
@@ -175,12 +184,15 @@ class View:
         w, what the distance from normal rows counts; that from labelled anomalies counts 1.
     spread : float
         Standard deviation of the numerator on normal rows, none its own neighbour.
+    left_out : LeftOut or None
+        What the space would be without some of its rows; None in a model that was loaded.
     """
 
     normals: Side
     anomalies: Side | None
     normal_weight: float
     spread: float
+    left_out: LeftOut | None = None
 
     @classmethod
     def fit(
@@ -193,15 +205,24 @@ class View:
         """Compare with normals and labelled anomalies, given as rows and their ids."""
         space = Space.fit(encoder, normals[0], scales)
         plain, far = _measure_normals(space, *normals)
+        left_out = LeftOut.of(normals[1], space)
         if not len(anomalies[1]):
-            return cls(plain, None, 1.0, _spread(far))
-        of_anomalies = plain.measure(anomalies[0], space.place_known(anomalies[0]), None)
+            return cls(plain, None, 1.0, _spread(far), left_out)
+        points = space.place_known(anomalies[0])
+        of_anomalies = plain.measure(anomalies[0], points, None)
         novelty = _novelty(far, plain.log_ratio(of_anomalies))
-        space = space.with_weight(column_weights(of_anomalies.distances, plain.typical))
+
+        def without(some: Ints, ids: Ints) -> Measured:
+            chosen = torch.from_numpy(some).to(points.device)
+            return plain.measure(anomalies[0].take(chosen), points[chosen], ids)
+
+        left_out = left_out.near_to(plain.landmarks, of_anomalies, plain.typical, without)
+        ratios = column_ratios(of_anomalies.distances, plain.typical)
+        space = space.with_weight(weights_of(ratios.sum(0), len(anomalies[1])))
         side, far = _measure_normals(space, *normals)
         other, near = _measure_anomalies(space, anomalies, normals)
         normal_weight = 1 + novelty * _spread(far - near) / _spread(far)
-        return cls(side, other, normal_weight, _spread(normal_weight * far - near))
+        return cls(side, other, normal_weight, _spread(normal_weight * far - near), left_out)
 
     def score(self, rows: Rows, ids: Ints | None) -> Float[Tensor, " n"]:
         """Return z."""
@@ -215,8 +236,11 @@ class View:
     def _measure(self, rows: Rows, ids: Ints | None) -> list[tuple[Side, Measured]]:
         """Measure the distances to the rows of each label."""
         sides = [side for side in (self.normals, self.anomalies) if side is not None]
-        points = self.normals.space.place_known(rows)
-        return [(side, side.measure(rows, points, ids)) for side in sides]
+        space = self.normals.space
+        points, apart = space.place_known(rows), None
+        if ids is not None and self.left_out is not None:
+            apart = self.left_out.apart(space, ids)
+        return [(side, side.measure(rows, points, ids, apart)) for side in sides]
 
     def _combine(self, sides: list[Tensor]) -> Tensor:
         """Combine the log ratios of both sides."""

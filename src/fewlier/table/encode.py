@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -226,6 +227,37 @@ class Encoder:
             codes = targets[rows, d].astype(np.int64)
             targets[rows, d] = np.array(column.levels, np.float64)[codes] if is_number else 0
         return Encoded(inputs, targets, encoded.observed, encoded.impossible | cells)
+
+    def outermost(self, encoded: Encoded, ids: Ints) -> Bools:
+        """Mark the cells of training normals that alone hold the lowest or the highest number.
+
+        Copies of a row, which share its id, are one row. Returns shape (n, D).
+        """
+        found = np.zeros_like(encoded.observed)
+        for d, start in self._numbers():
+            known = encoded.observed[:, d] & ~encoded.impossible[:, d]
+            x = encoded.inputs[:, start]
+            for at_end in (known & (x <= 0), known & (x >= 1)):
+                rows = np.flatnonzero(at_end)
+                found[rows, d] = len(rows) > 0 and bool((ids[rows] == ids[rows[0]]).all())
+        return found
+
+    def as_outside(self, encoded: Encoded, cells: Bools) -> Encoded:
+        """Encode marked cells, `outermost` ones, as if training had never seen their number."""
+        inputs, targets = encoded.inputs.copy(), encoded.targets.copy()
+        for d, start in self._numbers():
+            rows = np.flatnonzero(cells[:, d])
+            scored, inputs[rows, start] = self.stats[d].as_outside(inputs[rows, start])
+            if self.schema.columns[d].coding is Kind.REAL:
+                targets[rows, d] = scored
+        return Encoded(inputs, targets, encoded.observed, encoded.impossible)
+
+    def _numbers(self) -> Iterator[tuple[int, int]]:
+        """Yield the columns that networks read as numbers within a range, and their inputs."""
+        start = np.cumsum(np.maximum(self.n_levels, 1)) - np.maximum(self.n_levels, 1)
+        for d, column in enumerate(self.schema.columns):
+            if column.coding not in (Kind.BINARY, Kind.CATEGORY):
+                yield d, int(start[d])
 
     def decode(self, column: Ints, targets: Floats) -> Floats:
         """Return targets of numeric columns in the user's units; counts as integers.

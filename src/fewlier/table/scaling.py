@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fewlier.arrays import Floats
-from fewlier.state import State
+from fewlier.state import State, require
 from fewlier.table.cells import Cells, missing
 from fewlier.table.columns import MAX_COUNT, Column, Kind
 
@@ -42,6 +42,8 @@ class ColumnStats:
         Mean of the targets that are observed and possible; 0 if there are none.
     missing_rate : float
         Share of missing cells.
+    next_low, next_high : float
+        The lowest and the highest number between the ends of the range, scaled.
     """
 
     unit: float = 1.0
@@ -50,6 +52,8 @@ class ColumnStats:
     fill: float = 0.0
     mean_target: float = 0.0
     missing_rate: float = 0.0
+    next_low: float = 0.0
+    next_high: float = 1.0
 
     @classmethod
     def measure(cls, column: Column, cells: Cells) -> ColumnStats:
@@ -67,7 +71,11 @@ class ColumnStats:
             span = min(high - low, MAX_FLOAT) or _CONSTANT_SPAN * max(1.0, abs(low))
             stats = replace(stats, low=low, span=span)
         targets, inputs = stats.encode(coding, values)
-        return replace(stats, fill=float(inputs.mean()), mean_target=float(targets.mean()))
+        stats = replace(stats, fill=float(inputs.mean()), mean_target=float(targets.mean()))
+        inner = inputs[(inputs > 0) & (inputs < 1)]
+        if coding in (Kind.BINARY, Kind.CATEGORY) or not len(inner):
+            return stats
+        return replace(stats, next_low=float(inner.min()), next_high=float(inner.max()))
 
     def encode(self, coding: Kind, values: Floats) -> tuple[Floats, Floats]:
         """Return the targets and inputs of values (see `Column.values`), shape (n,) each.
@@ -76,7 +84,7 @@ class ColumnStats:
         """
         numbers = _bounded(coding, values)
         scaled = self.scale(coding, numbers)
-        targets = _compressed(scaled) if coding is Kind.REAL else numbers
+        targets = compressed(scaled) if coding is Kind.REAL else numbers
         return targets, np.clip(scaled, LOW_END, HIGH_END)
 
     def scale(self, coding: Kind, numbers: Floats) -> Floats:
@@ -95,12 +103,25 @@ class ColumnStats:
         low, high = np.clip(ends, -MAX_FLOAT, MAX_FLOAT).tolist()
         return low, high
 
+    def as_outside(self, ends: Floats) -> tuple[Floats, Floats]:
+        """Return targets and inputs of numbers at the ends, 0 or 1, of a range that ends before.
+
+        They lie where the range without its lowest, or without its highest number, has them.
+        """
+        low = -self.next_low / (1 - self.next_low)
+        scaled = np.where(ends > 0, 1 / self.next_high, low)
+        return compressed(scaled), np.clip(scaled, LOW_END, HIGH_END)
+
     @classmethod
     def from_state(cls, state: State) -> ColumnStats:
         """Read what a file holds of it: its fields."""
         numbers = {name: state.number(name) for name in ("low", "fill", "mean_target")}
         numbers |= {name: state.positive(name) for name in ("unit", "span")}
-        return cls(**numbers, missing_rate=state.number("missing_rate", least=0, most=1))
+        shares = ("missing_rate", "next_low", "next_high")
+        numbers |= {name: state.number(name, least=0, most=1) for name in shares}
+        is_inside = numbers["next_low"] < 1 and numbers["next_high"] > 0
+        require(is_inside, "the range of a column has no numbers inside.")
+        return cls(**numbers)
 
 
 def _bounded(coding: Kind, values: Floats) -> Floats:
@@ -130,7 +151,7 @@ def impossible_targets(column: Column, cells: Cells) -> Floats | float:
     return np.clip(steps.scale(Kind.REAL, cells), -MAX_POSITIVE, MAX_POSITIVE)
 
 
-def _compressed(scaled: Floats) -> Floats:
+def compressed(scaled: Floats) -> Floats:
     """Let far values grow like logarithms: 1e300 stays finite, and odder than 1e10."""
     linear: Floats = np.clip(scaled, LOW_END, HIGH_END)
     excess = scaled - linear
@@ -141,7 +162,7 @@ def _compressed(scaled: Floats) -> Floats:
 
 
 def stretched(targets: Floats) -> Floats:
-    """Inverse of `_compressed`."""
+    """Inverse of `compressed`."""
     linear: Floats = np.clip(targets, LOW_END, HIGH_END)
     excess = targets - linear
     with np.errstate(over="ignore"):

@@ -70,7 +70,7 @@ class KeptRows:
         Rows that were given to train on, and are counted as such: all but those that the user
         chose to validate by.
     novel : array of bool (n, d)
-        Cells whose level no other row of the fit has.
+        Cells whose level no other row of the fit has, and numbers beyond those of all others.
     roles : array of uint8 (folds, n)
         What each row does in each fold: a sum of bits, see `ROLES`.
     """
@@ -109,8 +109,8 @@ class KeptRows:
         is_label = np.isin(labels, (ANOMALY, NORMAL, UNLABELLED))
         require(bool(is_label.all()), "a kept row has an unknown label.")
         novel = state.flags("novel", (n, encoder.n_columns))
-        has_level = encoded.observed & ~encoded.impossible & (encoder.n_levels > 0)
-        require(not (novel & ~has_level).any(), "kept rows have new levels where there are none.")
+        is_new = encoded.observed & ~encoded.impossible
+        require(not (novel & ~is_new).any(), "kept rows have novel cells that hold no value.")
         roles = state.array("roles", np.uint8, (None, n))
         is_fold = 0 < len(roles) <= MAX_FOLDS and (roles < 1 << len(ROLES)).all()
         require(bool(is_fold), f"kept rows must have known roles in 1 to {MAX_FOLDS} folds.")

@@ -39,7 +39,8 @@ class Plan:
     The first `n_training` rows are those given to train on; validation rows that the user chose
     follow. `labels` are those of all rows, and `doubtful` marks the rows that may be hidden
     anomalies: the unlabelled ones, unless they are to be taken as normal. `novel` marks the cells
-    whose level no other row has: whatever has not seen the row has never seen the level.
+    whose level no other row has, and those that alone are the lowest or highest number of their
+    column: whatever has not seen the row has never seen the level, nor a number so far out.
     `guarantee` says what thresholds and p-values promise where every row behind them is normal.
     """
 
@@ -61,7 +62,21 @@ class Plan:
 
     def as_new(self, rows: Ints) -> Encoded:
         """Return rows as they look to what has seen neither them nor their copies."""
-        return self.encoder.as_never_seen(self.encoded.take(rows), self.novel[rows])
+        return self.encoder.as_never_seen(self.encoded.take(rows), self._new_levels[rows])
+
+    def as_outside(self, rows: Ints) -> Encoded:
+        """Return the same, with numbers beyond the range of all others where networks read them."""
+        return self.encoder.as_outside(self.as_new(rows), self.outermost[rows])
+
+    @cached_property
+    def outermost(self) -> Bools:
+        """The novel cells that are numbers."""
+        return self.novel & ~self._new_levels
+
+    @cached_property
+    def _new_levels(self) -> Bools:
+        has_levels = [column.coding is Kind.CATEGORY for column in self.encoder.schema.columns]
+        return self.novel & np.array(has_levels, dtype=np.bool_)
 
     def after(self, update: "Plan") -> "Plan":
         """Return this plan after an update: its folds have also trained on the update's rows."""
@@ -105,10 +120,13 @@ def make_plan(
     seen = np.unique(np.concatenate([used, anomalies])).astype(np.int64)
     more = normals[~np.isin(normals, chosen)] if len(chosen) < len(normals) else normals[:0]
     schema, novel = _known_levels(schema, table, ids, np.concatenate([seen, more]))
-    encoder = Encoder.fit(schema, table.take(np.setdiff1d(seen, anomalies)))
+    known = np.setdiff1d(seen, anomalies)
+    encoder = Encoder.fit(schema, table.take(known))
+    encoded = encoder.encode(table)
+    novel[known] |= encoder.outermost(encoded.take(known), ids[known])
     return Plan(
         encoder,
-        encoder.encode(table),
+        encoded,
         table.n_rows,
         labels,
         doubtful,

@@ -2,10 +2,13 @@
 
     fewlier-bench certainty run --out results/certainty.csv --workers 2
     fewlier-bench certainty run --out results/certainty_dev.csv --data DIR --rows 200 1000
+    fewlier-bench certainty run --out results/certainty_few.csv --default --rows 50 --seeds 15 \
+        --tables normal_30 levels_10 --situations unlabelled labels
     fewlier-bench certainty show results/certainty.csv
 
 Each line of the file is one fit, or one fit and an update. Tables are made up: `numbers`, `mixed`
-(amounts, counts, a category, gaps), `counts`, and `few`, where most rows repeat others. With
+(amounts, counts, a category, gaps), `counts`, and `few`, where most rows repeat others; on request
+`normal_30`, 30 columns of normal numbers, or another number of them, and `levels_10`. With
 `--data` they are those of a folder of `.npz` files with X (n, d) and y (n,), 1 for an anomaly, that
 are large enough, and the normals that are not fitted are the fresh ones. Situations:
 
@@ -84,11 +87,11 @@ def make_up(name: str, rng: np.random.Generator) -> Supply:
     """Draw rows of a made-up table; in anomalies numbers are too large and too far apart."""
 
     def anomalies(n: int) -> pd.DataFrame:
-        table = made_up.TABLES[name](n, rng)
+        table = made_up.ALL[name](n, rng)
         odd = table.select_dtypes("number").columns
         return table.assign(**{column: 3 * table[column] + 4 for column in odd})
 
-    return Supply(lambda n: made_up.TABLES[name](n, rng), anomalies)
+    return Supply(lambda n: made_up.ALL[name](n, rng), anomalies)
 
 
 def deal(path: Path, rng: np.random.Generator) -> Supply:

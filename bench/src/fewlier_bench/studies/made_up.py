@@ -5,6 +5,7 @@ values, most are.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -40,3 +41,18 @@ def few(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 TABLES: dict[str, Make] = {make.__name__: make for make in (numbers, mixed, counts, few)}
+
+
+def independent(columns: int, n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return independent normal numbers."""
+    return pd.DataFrame(rng.normal(size=(n, columns))).add_prefix("x")
+
+
+def levels(columns: int, n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return independent categories of six levels."""
+    return pd.DataFrame(rng.choice(list("abcdef"), (n, columns))).add_prefix("c")
+
+
+ALL: dict[str, Make] = TABLES | {"levels_10": partial(levels, 10)}
+"""These tables, and wide ones: `normal_30` has 30 columns."""
+ALL |= {f"normal_{d}": partial(independent, d) for d in (5, 30, 60, 100)}

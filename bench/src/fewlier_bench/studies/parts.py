@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from fewlier import fit
 from fewlier.density.rows import Rows
-from fewlier.score import neighbours, view
+from fewlier.score import nearest, neighbours, view
 from fewlier.score.coordinates import NormalScores, Standardised
 from fewlier.score.model import Scorer
 from fewlier.score.neighbours import Neighbours
@@ -71,17 +71,12 @@ def nothing(part: Neighbours, rows: Rows, *_: object) -> np.ndarray:  # noqa: AR
     return np.zeros(len(rows.inputs))
 
 
-def alike(anomalies: torch.Tensor, typical: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
-    """Weigh columns alike."""
-    return torch.ones_like(typical).float()
-
-
 def leave_out(part: str) -> AbstractContextManager[Any]:
     """Let scores be built without something that takes a new fit of neighbours and trees."""
     if part == "neighbours":
         return patch.object(Neighbours, "score", nothing)
     if part == "column weights":
-        return patch.object(view, "column_weights", alike)
+        return patch.object(nearest, "_MOST_RATIO", 0.0)  # no column tells more than another
     if part == "distance to anomalies":
         return patch.object(View, "fit", without_anomalies(View.fit))
     if part == "novelty":
