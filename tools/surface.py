@@ -56,7 +56,7 @@ CALLED = {
     "fewlier.batches": ("BatchScorer",),
     "fewlier.engines.ray": ("score",),
     "fewlier.engines.spark": ("score", "to_udf"),
-    "fewlier.errors": ("LabelWarning", "LeftOutWarning"),
+    "fewlier.errors": ("DataWarning", "LabelWarning", "LeftOutWarning"),
     "fewlier.mlflow": ("log_model", "save_model"),
     "fewlier.notebook": ("label",),
     "fewlier.table.check": ("check_table",),

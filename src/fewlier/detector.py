@@ -57,8 +57,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         kind). If the numbers of a text column can be read in two ways, give an example of how they
         are written: "1.234,5", or "count:1.234,5" with a kind. If its dates can, give their
         pattern: "%d/%m/%Y". "ignore" leaves a column out; identifiers and free text are left out
-        with a warning unless declared. A single kind or distribution, such as "real", applies to
-        every column that can take it.
+        with a warning unless declared. A single kind, such as "real", is for all that can take it.
+    missing : number, str, several, mapping of columns to these, or None
+        What stands for a missing cell, beside null, NaN and "NA": -200, or ``{"age": [0, -1]}``.
     density : str, Made, Vae, Flow or Autoencoder
         The model of normal rows: "made", "vae", "flow" or "autoencoder" with its default sizes, or
         an object with others, such as ``Made(hidden=(128,))``.
@@ -127,6 +128,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self,
         *,
         columns: Mapping[str, str] | str | None = None,
+        missing: object = None,
         density: str | DensitySettings = "made",
         selection: Selection = "average",
         unlabelled: Unlabelled = "robust",
@@ -141,6 +143,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.columns = columns
+        self.missing = missing
         self.density = density
         self.selection = selection
         self.unlabelled = unlabelled

@@ -15,6 +15,7 @@
     UserWarning
     └── FewlierWarning          the result stands, with a limit the user should know of
         ├── LabelWarning        a label that may be a slip
+        ├── DataWarning         columns, rows or labels to look at
         └── LeftOutWarning      columns that were left out
 
 A message names its subject, what it must be, what was found and where, and a remedy; rows are
@@ -221,6 +222,10 @@ class FewlierWarning(UserWarning):
 
 class LabelWarning(FewlierWarning):
     """A label that was taken for what it says, and may be a slip."""
+
+
+class DataWarning(FewlierWarning):
+    """Columns, rows or labels to look at before the result is trusted."""
 
 
 class LeftOutWarning(FewlierWarning):

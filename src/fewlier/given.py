@@ -9,11 +9,13 @@ import narwhals as nw
 import numpy as np
 
 from fewlier.arrays import Codes
-from fewlier.errors import ParameterError, UserError, warn
+from fewlier.errors import DataWarning, ParameterError, UserError, warn
 from fewlier.settings import ignored_columns, read_schema, split_conditionals
 from fewlier.shown import list_some
 from fewlier.summary import Summary
 from fewlier.table import Schema, Table
+from fewlier.table.declarations import StandIns
+from fewlier.table.findings import find, notes_on
 from fewlier.table.frame import has_names
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
@@ -42,6 +44,8 @@ class Given:
         Whether the names are the user's.
     sample : Sample or None
         Where the rows come from, if they came in a stream.
+    notes : tuple of str
+        What the user should look at.
     """
 
     schema: Schema
@@ -50,6 +54,7 @@ class Given:
     names: tuple[str, ...]
     has_names: bool
     sample: Sample | None
+    notes: tuple[str, ...]
 
     @property
     def is_complete(self) -> bool:
@@ -57,7 +62,8 @@ class Given:
         return self.sample is None or self.sample.tallies is None
 
     def complete(self, summary: Summary) -> Summary:
-        """Return the summary of a fit with all rows of the stream counted in."""
+        """Return the summary of a fit with these notes, and with all rows of the stream."""
+        summary = replace(summary, notes=self.notes + summary.notes)
         if self.sample is None or self.is_complete:
             return summary
         totals = self.sample.totals
@@ -94,7 +100,10 @@ def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -
         schema = read_schema(parameters, table, is_normal, problems, counted)
         warn_of_left_out(schema)
         matched = _match(table, schema, sample)
-    return Given(schema, matched, labels, table.names, has_names(rows), sample)
+    notes = notes_on(find(matched, schema, labels.codes))
+    for note in notes:
+        warn(note, DataWarning)
+    return Given(schema, matched, labels, table.names, has_names(rows), sample, notes)
 
 
 def _split(X: object, y: object) -> tuple[object, object]:
@@ -117,7 +126,8 @@ def _draw(X: object, y: object, parameters: Mapping[str, Any], seed: int) -> Sam
         return None
     columns = parameters["columns"]
     kinds, _ = split_conditionals(columns if isinstance(columns, Mapping) else {})
-    sampler = Sampler(label if isinstance(label, LabelColumn) else None, seed, kinds)
+    stand_ins = StandIns.read(parameters.get("missing"))
+    sampler = Sampler(label if isinstance(label, LabelColumn) else None, seed, kinds, stand_ins)
     sample = sampler.read(read_stream(X))
     if sample.labels:
         sample.labels.warn(sample.places.files[0] if len(sample.places.files) == 1 else "labels")

@@ -19,7 +19,7 @@ from fewlier.errors import ParameterError, UserError, check_parameter
 from fewlier.fit import Recipe
 from fewlier.table import Column, Schema, Table, infer_schema
 from fewlier.table.columns import USUAL
-from fewlier.table.declarations import IGNORE
+from fewlier.table.declarations import IGNORE, StandIns
 from fewlier.table.inference import AllCounted
 from fewlier.training.stack import Settings
 
@@ -51,6 +51,7 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     keep_rows = parameters["keep_rows"]
     _check("keep_rows", keep_rows, isinstance(keep_rows, bool), "True or False")
     check_share("false_alarm_rate", parameters["false_alarm_rate"])
+    StandIns.read(parameters.get("missing"))
     return Recipe(
         density,
         selection,
@@ -97,7 +98,11 @@ def read_schema(
     _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
     everywhere = isinstance(columns, str)
     kinds, chosen = split_conditionals({"": columns} if everywhere else columns or {})
-    schema = infer_schema(table, kinds[""] if everywhere else kinds, is_normal, problems, counted)
+    overrides, stand_ins = (
+        kinds[""] if everywhere else kinds,
+        StandIns.read(parameters.get("missing")),
+    )
+    schema = infer_schema(table, overrides, is_normal, problems, counted, stand_ins)
     scored = (replace(c, conditional=_conditional_of(c, chosen)) for c in schema.columns)
     return replace(schema, columns=tuple(scored)) if chosen else schema
 

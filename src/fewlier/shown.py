@@ -67,6 +67,11 @@ def rounded(value: float, decimals: int, beside: Iterable[float] = ()) -> str:
     return text if max(map(abs, (value, *beside))) >= _MANY else text.replace(",", "")
 
 
+def encodable(text: str) -> str:
+    r"""Return text that UTF-8 can write: halves of characters as ``\ud800``, the rest as it is."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def list_some(facts: Iterable[str], most: int = 10) -> str:
     """Return the first few of some facts in one line."""
     facts = list(facts)

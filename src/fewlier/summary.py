@@ -24,6 +24,8 @@ from fewlier.training.history import MemberHistory
 if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.score.model import FittedModel
 
+TOO_GOOD = 0.99
+"""A validation above it may come from a column that was written after the label."""
 NO_ANOMALY = "none: no anomaly is labelled"
 _COUNTS = ("n_normal", "n_anomaly", "n_unlabelled", "passes_per_row", "n_compared")
 
@@ -270,6 +272,7 @@ def summarise(
         notes=(
             *labels.notes,
             *labels.doubts,
+            *_perfect(model.calibration.ranking),
             *_doubtful_note(model, n_unlabelled),
             *notes,
             *_diverged(history),
@@ -292,6 +295,17 @@ def _doubtful_note(model: "FittedModel", n_unlabelled: int) -> list[str]:
     count, are = ("counts", "is") if n_untrusted == 1 else ("count", "are")
     excluded = f" and {are} left out of the comparison" if model.n_compared else ""
     return [f"{note}: of {n_rows} examined, {n_untrusted} {count} less than half{excluded}."]
+
+
+def _perfect(ranking: Ranking | None) -> list[str]:
+    """Say what a ranking that is nearly perfect may mean."""
+    if ranking is None or ranking.auc <= TOO_GOOD:
+        return []
+    return [
+        f"Validation above {TOO_GOOD:g} means that anomalies are easy to tell, or that a column "
+        "leaks the label: look at what adds most to their scores, and whether it was known before "
+        "the label."
+    ]
 
 
 def _diverged(history: Sequence[MemberHistory]) -> list[str]:

@@ -182,3 +182,35 @@ def test_remarks_that_say_the_same_of_many_values_are_cut_short(long_names, fewl
 def test_a_share_of_missing_cells_that_is_not_zero_is_not_shown_as_zero(long_names, fewlier):
     (line,) = [x for x in fewlier("check", long_names).out.decode().splitlines() if "claim " in x]
     assert "<0.1%" in line
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_check_and_fit_say_the_same_of_what_they_find_and_what_settles_it_is_kept(
+    fewlier, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rng, odd = np.random.default_rng(0), np.arange(300) % 15 == 0
+    rows = pd.DataFrame(
+        {"UDI": range(300), "co": rng.normal(3, 1, 300), "age": rng.integers(18, 80, 300)}
+    )
+    rows.loc[rng.random(300) < 0.1, "co"] = -200
+    rows.loc[rng.random(300) < 0.05, "age"] = 0
+    rows["x"], rows["late"] = rng.normal(size=300), np.where(odd, rng.normal(size=300), np.nan)
+    rows.assign(odd=odd * 1).to_csv("t.csv", index=False)
+    checked = fewlier("check", "t.csv", "--label", "odd").out.decode()
+    fitted = fewlier("fit", "t.csv", "--label", "odd", "-o", "m.fewlier")
+    assert "no cell has a value" not in checked  # because anomalies have one
+    assert "filled in 20 of 20 anomalies and in no other row" in checked
+    for said in ("--ignore late", "--missing co=-200 and so on", "--ignore UDI"):
+        assert checked.count(said) >= 1, said
+        assert (fitted.out.decode() + fitted.err).count(said) == 1, said
+    command = next(line for line in checked.splitlines() if line.startswith("command"))
+    assert "--ignore UDI" in command
+    settled = ["--missing", "-200", "--missing", "age=0", "--ignore", "late,UDI"]
+    done = fewlier("fit", "t.csv", "--label", "odd", *settled, "-o", "m.fewlier")
+    assert " may " not in done.out.decode() + done.err
+    again = json.loads(fewlier("check", "t.csv", "--label", "odd", *settled, "--json").out)
+    assert again["notes"] == []
+    assert {c["name"]: c["n_missing"] for c in again["columns"]}["co"] == (rows["co"] == -200).sum()
+    assert "--missing age=0" in again["command"]

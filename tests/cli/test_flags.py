@@ -84,8 +84,20 @@ def test_declarations_are_flags(name, said, flags):
     assert with_declarations(f"Give {declaration(name, said)}.") == f"Give {flags}."
 
 
-def test_text_that_only_looks_like_a_declaration_stays():
-    text = r"columns={'\x': 'real'}"
+@pytest.mark.parametrize(
+    ("said", "flags"),
+    [
+        ("missing='-200'", "--missing -200"),
+        ("missing={'a \"b': '?'}", "--missing 'a \"b=?'"),
+        ("missing={'age': '0'}", "--missing age=0"),
+    ],
+)
+def test_what_stands_for_missing_cells_is_a_flag(said, flags):
+    assert with_declarations(f"Declare {said} and so on.") == f"Declare {flags} and so on."
+
+
+@pytest.mark.parametrize("text", [r"columns={'\x': 'real'}", r"missing='\x'", "missing=0.1"])
+def test_text_that_only_looks_like_a_declaration_stays(text):
     assert with_declarations(text) == text
 
 

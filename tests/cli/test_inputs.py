@@ -1,7 +1,7 @@
 import pytest
 
 from fewlier import UserError
-from fewlier.cli.inputs import read_columns, read_label, read_names
+from fewlier.cli.inputs import read_columns, read_label, read_missing, read_names
 from fewlier.table.label_column import LabelColumn
 
 
@@ -50,3 +50,16 @@ def test_a_label_column_needs_a_name():
         read_label(None, ["bad"], None)
     with pytest.raises(UserError, match="--normal must come with --label"):
         read_label(None, None, ["ok"])
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        ([], None),
+        (["-200", "?"], ["-200", "?"]),
+        (["age=0", "age=-1", "a=b=7"], {"age": ["0", "-1"], "a=b": ["7"]}),
+        (["-200", "age=0"], {"age": ["-200", "0"], "co": ["-200"]}),
+    ],
+)
+def test_what_is_missing_is_said_of_all_columns_or_of_one(said, missing):
+    assert read_missing(said, ["age", "co"]) == missing

@@ -315,3 +315,13 @@ def test_a_row_that_cannot_be_found_is_named(detector, labels, row, message):
 def test_a_range_of_times_goes_round_the_clock(low, high, words):
     reason = Reason("when (time of day)", "03:12", 1.0, 12.0, low, high, aspect="time of day")
     assert reason.expectation == words
+
+
+def test_names_and_cells_that_utf_8_cannot_write_are_escaped_in_tables():
+    rng = np.random.default_rng(0)
+    cells = np.array(["a\ud800", "b"], dtype=object)[rng.integers(0, 2, 200)]
+    rows = pd.DataFrame({0: rng.normal(size=200), 1: pd.Series(cells, dtype=object)})
+    rows.columns = pd.Index(["x\udfff", "c"], dtype=object)
+    lines = small(max_epochs=1).fit(rows).explain(rows.head(20)).to_arrow()
+    assert {"x\\udfff", "c"} <= set(lines["column"].to_pylist())
+    assert {"a\\ud800", "b"} <= set(lines["value"].to_pylist())

@@ -112,7 +112,7 @@ def test_the_summary_names_constant_and_empty_columns(detector):
     assert "2 constant (word, roots)" in text
     assert "1 nearly constant (errors)" in text
     assert "1 empty (notes)" in text
-    assert "Column 'notes' is empty throughout; a value there will count as odd." in text
+    assert "Column 'notes' has no value in normal rows; one will count as odd." in text
 
 
 def test_any_type_of_value_may_come_first_in_an_empty_column(detector, usual):

@@ -47,10 +47,13 @@ def test_the_kind_of_a_column_and_why(values, kind, why):
 
 
 ODD = {
-    "a stand-in": ([-999.0] * 3 + list(RNG.normal(size=N - 3)), "-999 in 3 rows may stand for a"),
+    "a stand-in": (
+        [-999.0] * 3 + list(RNG.normal(size=N - 3)),
+        "-999 in 3 rows, 5.0%; may stand for missing cells",
+    ),
     "a counter": (list(range(N)), "counts the rows"),
-    "different integers": (list(RNG.permutation(N) * 7), "every number differs"),
-    "a question mark": (["?", "a", "b"] * 20, "'?' in 20 rows may stand for a missing value"),
+    "different integers": (list(RNG.permutation(2 * N)[:N]), "every number differs"),
+    "a question mark": (["?", "a", "b"] * 20, "? in 20 rows, 33.3%; may stand for missing cells"),
     "two spellings": (["Oslo", "oslo ", "Rome"] * 20, "'Oslo' and 'oslo ' may be the same"),
     "a slip": (
         ["1.5", "2.25", "7"] * 19 + ["1", "2", "x"],

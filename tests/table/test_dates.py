@@ -1,15 +1,17 @@
 """Dates and times as people write them: which form a column has, and when its cells are then."""
 
 import math
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
+import pandas as pd
 import pytest
 from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fewlier.errors import FormatError, UserError
+from fewlier.table import Table, infer_schema
 from fewlier.table.dates import ISO, ISO_TIME, ISO_ZONED, DateForm, recognise
 
 MOMENT = datetime(2026, 3, 24, 15, 7, 9, tzinfo=UTC)
@@ -67,6 +69,23 @@ def test_common_forms_are_recognised_and_read(text):
         assert moments.weekday[0] == 1
     clock = divmod(int(moments.second[0]) // 60, 60)
     assert clock == ((15, 7) if ":" in text else (0, 0))
+
+
+def test_times_with_points_are_times_where_they_can_be_no_dates():
+    assert form_of("18.30.00", "09.00.15", "23.59.59") == "%H.%M.%S"
+    assert form_of("22.11.04", "13.10.15") == "%d.%m.%y"
+    moments, _ = DateForm("%H.%M.%S").parse(column("18.30.00"))
+    assert moments.second[0] == 18.5 * 3600
+
+
+@pytest.mark.parametrize("texts", [("2026-03", "2025-11"), ("2026/3", "1999/12")])
+def test_months_are_dates_without_a_weekday(texts):
+    moments, unread = DateForm(form_of(*texts)).parse(column(*texts))
+    assert not unread.any()
+    assert datetime.fromtimestamp(moments.instant[0], UTC).date() == date(2026, 3, 1)
+    months = pd.DataFrame({"m": pd.period_range("2019-01", periods=60, freq="M").astype(str)})
+    names = infer_schema(Table.of(months)).names
+    assert names == ("m (date)",)
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ def test_unread_cells_of_a_sample_are_told_with_a_file(column, count):
 
 @pytest.mark.usefixtures("small_limits")
 def test_unread_cells_that_no_kept_row_has_are_counted():
-    text = [*map(str, range(2000)), "?"]
+    text = [*(f"{n}.5" for n in range(2000)), "?"]
     with pytest.warns(FewlierWarning, match=r"1 in n \(none in a row that was kept\)"):
         read_given(iter([pa.table({"n": text})]), None, {"columns": {"n": "real:1200.5"}}, 0)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fewlier.cli import options
 from fewlier.cli.flags import with_declarations
-from fewlier.cli.inputs import read_columns, read_label
+from fewlier.cli.inputs import read_columns, read_label, read_missing
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_facts, echo_json, print_grid
 
@@ -28,6 +28,7 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     normal: options.Normal = None,
     column: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAME=KIND")] = None,
     ignore: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAMES")] = None,
+    missing: Annotated[list[str] | None, option("As in `fewlier fit`.", "[NAME=]VALUE")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Look at a table before fitting: what it holds, and what `fit` would make of it."""
@@ -37,7 +38,9 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])
     with open_table(table) as file:
         kinds = _kinds(columns or {})
-        found = _in_flags(check_file(file, labels, kinds))
+        found = _in_flags(
+            check_file(file, labels, kinds, read_missing(missing or [], file.columns))
+        )
     values = [("--anomaly", value) for value in anomaly or []]
     values += [("--normal", value) for value in normal or []]
     if found.label and found.label.problem:
@@ -47,7 +50,10 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
         for name, kind in found.declarations.items()
     }
     given = [text for pair in ([("--label", label)] if label else []) + values for text in pair]
-    given += _declaring(said)
+    given += [
+        *_declaring(said),
+        *(part for value in missing or () for part in ("--missing", value)),
+    ]
     stem = "" if is_standard(table) else Path(table).name.split(".")[0]
     output = ["-o", f"{stem or 'model'}.fewlier"]
     command = shlex.join(["fewlier", "fit", str(table), *given, *output])
@@ -71,7 +77,8 @@ def _in_flags(found: "TableCheck") -> "TableCheck":
     """Write flags for what declares columns and labels."""
     columns = tuple(replace(line, why=with_declarations(line.why)) for line in found.columns)
     label = found.label and replace(found.label, problem=with_declarations(found.label.problem))
-    return replace(found, columns=columns, label=label)
+    notes = tuple(map(with_declarations, found.notes))
+    return replace(found, columns=columns, label=label, notes=notes)
 
 
 def _kinds(columns: dict[str, str]) -> dict[str, str]:
@@ -98,13 +105,13 @@ def _print(found: "TableCheck", name: str, command: str) -> None:
             column.name,
             column.kind,
             _share(column.n_missing, found.n_rows),
-            "\n".join([column.why, *_in_few(column.remarks)]),
+            "\n".join(filter(None, [column.why, *_in_few(column.remarks)])),
         )
         for column in found.columns
     ]
     headings = "column", "taken for", "missing", "because"
     print_grid(headings, lines, right=["missing"], most=MAX_SHOWN)
-    echo_facts([("labels", _labels(found)), ("fit would", _fit(found))])
+    echo_facts([("labels", _labels(found)), ("look at", found.notes), ("fit would", _fit(found))])
     echo_facts([("command", _command(found, command))])
 
 

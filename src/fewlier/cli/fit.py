@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fewlier.cli import options
-from fewlier.cli.inputs import check_file_output, read_columns, read_density, read_label
+from fewlier.cli.inputs import (
+    check_file_output,
+    read_columns,
+    read_density,
+    read_label,
+    read_missing,
+)
 from fewlier.cli.options import option
 from fewlier.cli.screen import announcing, echo, echo_json, fit_progress, say, was_said
 
@@ -42,6 +48,14 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     ] = None,
     ignore: Annotated[
         list[str] | None, option("Columns to leave out: id,timestamp.", "NAMES", panel=COLUMNS)
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        option(
+            "What stands for a missing cell, in all columns or in one: -200, age=0. Repeatable.",
+            "[NAME=]VALUE",
+            panel=COLUMNS,
+        ),
     ] = None,
     strict: Annotated[
         bool,
@@ -127,6 +141,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
 
         detector = AnomalyDetector(
             columns=read_columns(column or [], ignore or []),
+            missing=read_missing(missing or [], file.columns),
             density=read_density(density, density_option or []),
             selection=selection,
             unlabelled=unlabelled,

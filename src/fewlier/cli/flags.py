@@ -10,6 +10,7 @@ _QUOTED = re.compile(r"(?:The )?'(?P<name>\w+)'(?: parameter of AnomalyDetector)
 _GIVEN = re.compile(r"\b(?P<name>\w+)=(?:'(?P<word>\w+)'|(?P<value>[\w+-]+(?:\.\w+)*))")
 _TEXT = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _DECLARATION = re.compile(rf"columns=\{{(?P<name>{_TEXT}): (?P<said>{_TEXT})\}}")
+_MISSING = re.compile(rf"\bmissing=(?:\{{(?P<name>{_TEXT}): (?P<of>{_TEXT})\}}|(?P<all>{_TEXT}))")
 _LABEL = re.compile(r"\b(?P<name>anomaly|normal)=\['(?P<value>\w+)'\]")
 
 
@@ -17,7 +18,8 @@ def with_declarations(message: str) -> str:
     """Write flags for what declares a column or a label.
 
     ``columns={'id': 'category'}`` becomes ``--column id=category``,
-    ``columns={'id': 'ignore'}`` ``--ignore id`` and ``anomaly=['bad']`` ``--anomaly bad``.
+    ``columns={'id': 'ignore'}`` ``--ignore id``, ``missing={'age': '0'}`` ``--missing age=0`` and
+    ``anomaly=['bad']`` ``--anomaly bad``.
     """
 
     def declared(found: re.Match[str]) -> str:
@@ -29,6 +31,14 @@ def with_declarations(message: str) -> str:
             return shlex.join(["--ignore", name])
         return shlex.join(["--column", f"{name}={said}"])
 
+    def missing(found: re.Match[str]) -> str:
+        try:
+            name, of, everywhere = (text and ast.literal_eval(text) for text in found.groups())
+        except (SyntaxError, ValueError):
+            return found.group()
+        return shlex.join(["--missing", everywhere if name is None else f"{name}={of}"])
+
+    message = _MISSING.sub(missing, message)
     return _LABEL.sub(r"--\g<name> \g<value>", _DECLARATION.sub(declared, message))
 
 

@@ -85,6 +85,19 @@ def read_columns(declarations: list[str], ignored: list[str]) -> dict[str, str] 
     return kinds or None
 
 
+def read_missing(
+    said: list[str], columns: Collection[str]
+) -> list[str] | dict[str, list[str]] | None:
+    """Read ``-200``, which stands for a missing cell in every column, and ``age=0``, in one."""
+    pairs = [text.rpartition("=") for text in said]
+    everywhere = [value for name, _, value in pairs if not name]
+    if len(everywhere) == len(pairs):
+        return everywhere or None
+    named = {name: [v for other, _, v in pairs if other == name] for name, _, _ in pairs if name}
+    others = dict.fromkeys(columns if everywhere else ())
+    return {name: everywhere + named.get(name, []) for name in others | dict.fromkeys(named)}
+
+
 def read_density(name: str, options: list[str]) -> "str | DensitySettings":
     """Read ``latent=5``, ``hidden=64,64`` or ``kind=nsf``: settings of the density of this name."""
     from fewlier import density

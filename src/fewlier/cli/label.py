@@ -10,7 +10,7 @@ import typer
 
 from fewlier.cli import options
 from fewlier.cli.asking import ask_in_terminal, progress_in_words
-from fewlier.cli.inputs import check_file_output, read_columns, read_label
+from fewlier.cli.inputs import check_file_output, read_columns, read_label, read_missing
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json, say
 from fewlier.errors import UserError
@@ -44,6 +44,7 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     ] = None,
     column: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAME=KIND")] = None,
     ignore: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAMES")] = None,
+    missing: Annotated[list[str] | None, option("As in `fewlier fit`.", "[NAME=]VALUE")] = None,
     ask: Annotated[
         Literal["oddest", "surest", "spread", "doubtful"],
         option(
@@ -96,8 +97,8 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
         return
     if model_out is not None:
         check_file_output(model_out, "A model", table, output)
-    columns = read_columns(column or [], ignore or [])
-    with _open(table, column_of, output, (model, columns), ask, random_state) as session:
+    columns, said = read_columns(column or [], ignore or []), missing or []
+    with _open(table, column_of, output, (model, columns, said), ask, random_state) as session:
         if terminal:
             ask_in_terminal(session, str(output))
         else:
@@ -116,7 +117,7 @@ def _open(
     table: Path,
     label: "LabelColumn | None",
     output: Path,
-    detector: tuple[Path | None, dict[str, str] | None],
+    detector: tuple[Path | None, dict[str, str] | None, list[str]],
     ask: Literal["oddest", "surest", "spread", "doubtful"],
     random_state: int,
 ) -> Iterator["Session"]:
@@ -131,10 +132,15 @@ def _open(
         from fewlier.labelling.session import Session
 
         rows, labels = read_rows(file, label, is_complete=True)
-    model, columns = detector
-    loaded = None if model is None else AnomalyDetector.load(model)
-    if loaded is not None:
-        known = loaded.model_.encoder.schema.given
+    model, columns, said = detector
+    if model is None:
+        missing = read_missing(said, rows.column_names)
+        start = AnomalyDetector(columns=columns, missing=missing, random_state=random_state)
+    elif said:
+        raise UserError("--missing is what the model of -m was told; got both. Leave one out.")
+    else:
+        start = AnomalyDetector.load(model)
+        known = start.model_.encoder.schema.given
         rows = rows.select([name for name in rows.column_names if name in known])
     with (
         naming(str(table)),
@@ -143,8 +149,8 @@ def _open(
             labels,
             path=output,
             ask=ask,
-            columns=columns,
-            detector=loaded,
+            columns=None if model is None else columns,  # which a model has already
+            detector=start,
             random_state=random_state,
         ) as session,
     ):

@@ -12,6 +12,7 @@ from fewlier.density.rows import Rows
 from fewlier.graph.constants import exact
 from fewlier.table import Encoder, Kind
 from fewlier.table.aspects import DAY, HOUR, WEEKDAYS, Aspect, DatePart
+from fewlier.table.cells import numbers_among
 from fewlier.table.columns import MAX_COUNT, Column
 from fewlier.table.scaling import (
     HIGH_END,
@@ -50,7 +51,7 @@ class Input:
         clock that a zoned date was written by is ahead of UTC), or "category" (int64, the code of
         the level; -1 where missing, -2 for any other level).
     codes : dict of str to int, or None
-        The code of each level of a category.
+        The code of each level of a category, and -1 of what the user said stands for none.
     """
 
     name: str
@@ -72,6 +73,7 @@ def inputs_of(encoder: Encoder) -> tuple[Input, ...]:
             found[name] = Input(name, name, "date")
         elif column.kind is Kind.CATEGORY:
             codes = {str(level): code for code, level in enumerate(column.levels)}
+            codes |= dict.fromkeys(column.missing, NO_CODE)
             found[name] = Input(name, name, "category", codes)
         else:
             found[name] = Input(name, name, "number")
@@ -220,7 +222,10 @@ def _cells(column: Column, given: dict[tuple[str, str], Tensor]) -> Tensor:
     if column.kind is Kind.CATEGORY:
         codes = given[column.source, "category"]
         return torch.where(codes == NO_CODE, torch.nan, codes.double())
-    return given[column.source, "number"].double()
+    cells = given[column.source, "number"].double()
+    for number in numbers_among(column.missing):
+        cells = torch.where(cells == number, torch.nan, cells)
+    return cells
 
 
 def _date_cells(column: Column, part: DatePart, moments: Tensor, local: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from fewlier.score.model import FittedModel
 from fewlier.settings import DEVICES, available_device, read_recipe
 from fewlier.state import State, is_text
 from fewlier.summary import Summary
+from fewlier.table.declarations import StandIns
 from fewlier.training.kept_rows import KeptRows
 
 
@@ -55,9 +56,11 @@ class Saved:
         density = self.parameters["density"]
         if isinstance(density, DensitySettings):
             density = settings_record(density)
+        own = {"density": density, "random_state": seed}
+        own["missing"] = StandIns.read(self.parameters["missing"]).state()
         return State(
             {
-                "parameters": {**self.parameters, "density": density, "random_state": seed},
+                "parameters": {**self.parameters, **own},
                 "has_column_names": self.has_column_names,
                 "summary": self.summary.state(),
                 "model": self.model.state(),
@@ -125,6 +128,8 @@ def read_parameters(state: State, defaults: Mapping[str, Any]) -> dict[str, Any]
         state.text(name)
     state.text("device", DEVICES)
     parameters["lambdas"] = tuple(state.items("lambdas"))
+    pairs = state.items("missing", _is_pair, "of pairs of texts")
+    parameters["missing"] = StandIns.said(pairs)
     if state.has("random_state"):
         state.count("random_state", most=2**63)
     if state.has("columns") and not is_text(state.value("columns")):
@@ -136,3 +141,7 @@ def read_parameters(state: State, defaults: Mapping[str, Any]) -> dict[str, Any]
     except UserError as error:
         raise FormatError(f"it does not describe a detector: {brief(error)}") from error
     return parameters
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_text, value))

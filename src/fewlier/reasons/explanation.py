@@ -14,6 +14,7 @@ from fewlier.errors import UserError
 from fewlier.reasons.expectation import Expectation, expect
 from fewlier.reasons.reason import VISIBLE, Reason
 from fewlier.score.model import FittedModel
+from fewlier.shown import encodable
 from fewlier.table import Encoded, Table
 from fewlier.table.cells import number_text
 from fewlier.table.origin import Origin
@@ -291,8 +292,10 @@ class Explanation:
         reason = self._reason(row, column, self.expected, row * len(self.columns) + column)
         value, likely = reason.value, reason.expected_categories
         text = value if isinstance(value, str) or value is None else number_text(value)
+        likely = likely and {encodable(name): p for name, p in likely.items()}
         pairs = likely and [{"category": name, "probability": p} for name, p in likely.items()]
-        return {"row": row} | reason._asdict() | {"value": text, "expected_categories": pairs}
+        texts = {"column": encodable(reason.column), "value": text and encodable(text)}
+        return {"row": row} | reason._asdict() | texts | {"expected_categories": pairs}
 
 
 def explain(model: FittedModel, table: Table, origin: Origin | None = None) -> Explanation:

@@ -2,7 +2,7 @@
 
 Read in this order: cells, forms, frame, origin, dates, numbers, aspects, columns, schema,
 declarations, values, inference, matching, scaling, encode, labels, label_column, text, parquet,
-reading, folder, choice, writing, check, tally, streams, sampling.
+reading, folder, choice, writing, findings, check, tally, streams, sampling.
 """
 
 from fewlier.table.columns import CODINGS, Column, Kind

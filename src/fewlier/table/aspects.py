@@ -176,7 +176,7 @@ def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> 
     if np.nan_to_num(moments.second).any() or not form.has_day:
         start = _longest_pause(moments.second[normal & ~np.isnan(moments.second)])
         parts.append(DatePart(source, form, Aspect.TIME, start, start))
-    if len(known) and known.max() - known.min() >= _LEAST_SPAN:
+    if form.has_weekday and len(known) and known.max() - known.min() >= _LEAST_SPAN:
         parts.append(DatePart(source, form, Aspect.WEEKDAY))
     return parts
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -97,6 +99,26 @@ def as_text(cells: Cells) -> Cells:
     if not whole:
         return cells
     return np.fromiter((whole.get(cell, cell) for cell in cells), dtype=object, count=len(cells))
+
+
+def without(cells: Cells, stand_ins: Collection[str]) -> Cells:
+    """Return the cells of one column, missing where they are one of some texts or numbers."""
+    if not stand_ins:
+        return cells
+    if not is_text(cells):
+        return np.where(np.isin(cells, numbers_among(stand_ins)), np.nan, cells)
+    gone = {text for text in set(cells) if text is not None and cell_text(text) in stand_ins}
+    kept = (None if text in gone else text for text in cells)
+    return np.fromiter(kept, dtype=object, count=len(cells))
+
+
+def numbers_among(texts: Iterable[str]) -> list[float]:
+    """Return those texts that are plain numbers."""
+    numbers = []
+    for text in texts:
+        with suppress(ValueError):
+            numbers.append(float(text))
+    return numbers
 
 
 def as_bits(cells: Cells) -> npt.NDArray[np.uint64]:

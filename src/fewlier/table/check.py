@@ -8,9 +8,11 @@ from typing import Any, final
 import numpy as np
 
 from fewlier.errors import FormError, UserError, noting
-from fewlier.table.cells import Cells, is_text, missing, number_text
+from fewlier.table.cells import Cells, is_text
+from fewlier.table.cells import missing as missing_cells
 from fewlier.table.columns import Column, Kind
-from fewlier.table.declarations import IGNORE
+from fewlier.table.declarations import IGNORE, StandIns
+from fewlier.table.findings import Finding, Topic, find, notes_on
 from fewlier.table.frame import Table
 from fewlier.table.inference import IGNORED, find_columns
 from fewlier.table.label_column import LabelColumn, LabelReader
@@ -18,19 +20,11 @@ from fewlier.table.labels import ANOMALY, WORDS, Labels, check_enough, read_labe
 from fewlier.table.numbers import PLAIN
 from fewlier.table.reading import TableFile, naming
 from fewlier.table.schema import LEFT_OUT, Schema
-from fewlier.table.values import are_integers
 
 REFUSED = "refused"
-# Numbers and texts that people write where they have no value.
-_STAND_INS = (-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0, 999999.0)
-_STAND_IN_TEXTS = frozenset(
-    {"?", "-", "--", ".", "missing", "n.a.", "na", "nil", "none", "null", "unknown", "undefined"}
-)
 _LABEL_NAMES = frozenset(
     {"anomaly", "attack", "class", "fraud", "is_anomaly", "is_fraud", "label", "outlier", "target"}
 )
-# With fewer rows, integers that count them or never repeat may do so by chance.
-_MIN_ROWS = 20
 _WHY = {
     Kind.REAL: "numbers",
     Kind.BINARY: "two different numbers",
@@ -74,6 +68,9 @@ class TableCheck:
         Rows, and rows that repeat an earlier one in every column that a fit learns from.
     columns : tuple of ColumnCheck
         The columns but the label.
+    notes : tuple of str
+        What to look at before a fit, one line for each topic, which names the columns; what was
+        found in a column is among its remarks.
     label : LabelCheck or None
         The label column, if there is one.
     seconds : float
@@ -90,6 +87,7 @@ class TableCheck:
     n_rows: int
     n_repeated: int
     columns: tuple[ColumnCheck, ...]
+    notes: tuple[str, ...]
     label: LabelCheck | None
     seconds: float
     declarations: dict[str, str]
@@ -125,6 +123,7 @@ def check_table(
     columns: Mapping[str, str] | None = None,
     label: LabelColumn | None = None,
     label_cells: Sequence[object] = (),
+    missing: object = None,
 ) -> TableCheck:
     """Find out what a table holds, and what a fit would make of it.
 
@@ -136,33 +135,44 @@ def check_table(
         What is declared of columns, as for `AnomalyDetector`.
     label, label_cells : LabelColumn or None, sequence
         The label column, and what it holds.
+    missing : number, str, several, or mapping of columns to these
+        What stands for missing cells, as for `AnomalyDetector`.
     """
     declared = dict(columns or {})
     ignored = [name for name, said in declared.items() if said == IGNORE]
     problems: dict[str, UserError] = {}
-    table = Table.of(rows, ignore=ignored, problems=problems)
+    stand_ins = StandIns.read(missing)
+    table = Table.of(rows, ignore=ignored, problems=problems).without(stand_ins.of)
     found, codes = (None, None) if label is None else _check_labels(label, label_cells)
     is_normal = None if codes is None else codes != ANOMALY
-    schema = find_columns(table, declared, is_normal, problems)
-    checks = _check_columns(table, schema, problems, is_labelled=label is not None)
+    schema = find_columns(table, declared, is_normal, problems, stand_ins=stand_ins)
+    labels = read_labels(None, table.n_rows) if codes is None else codes
+    is_usable = bool(schema.columns and table.n_rows)
+    read = schema.match(table.select(schema.sources)) if is_usable else None
+    findings = find(read, schema, labels) if read else ()
+    checks = _check_columns(table, schema, problems, findings, is_labelled=label is not None)
     too_few: dict[str, UserError] = {}
     with noting(too_few, ""):
-        check_enough(read_labels(None, table.n_rows) if codes is None else codes)
-    ids = table.select(schema.sources).ids() if schema.columns else np.arange(table.n_rows)
+        check_enough(labels)
+    ids = np.arange(table.n_rows) if read is None else read.ids()
     return TableCheck(
         table.n_rows,
         table.n_rows - len(np.unique(ids)),
         tuple(checks),
+        notes_on(findings, with_found=False),
         found,
         rough_seconds(table.n_rows, len(schema.columns)),
-        _declarations(declared, checks, problems),
+        _declarations(declared, checks, findings, problems),
         {n: error.forms for n, error in problems.items() if isinstance(error, FormError)},
         str(too_few.get("", "")),
     )
 
 
 def check_file(
-    file: TableFile, label: LabelColumn | None, columns: Mapping[str, str] | None = None
+    file: TableFile,
+    label: LabelColumn | None,
+    columns: Mapping[str, str] | None = None,
+    missing: object = None,
 ) -> TableCheck:
     """Find out what a file holds, and what a fit would make of it."""
     with naming(file.name):
@@ -172,7 +182,7 @@ def check_file(
     with naming(file.name):
         cells = rows[label.name].to_pylist() if label else ()
         features = file.features(label and label.name)
-        return check_table(rows.select(features), columns, label, cells)
+        return check_table(rows.select(features), columns, label, cells, missing)
 
 
 def rough_seconds(n_rows: int, n_columns: int) -> float:
@@ -198,7 +208,12 @@ def _check_labels(label: LabelColumn, cells: Sequence[object]) -> tuple[LabelChe
 
 
 def _check_columns(
-    table: Table, schema: Schema, problems: Mapping[str, UserError], *, is_labelled: bool
+    table: Table,
+    schema: Schema,
+    problems: Mapping[str, UserError],
+    findings: Sequence[Finding],
+    *,
+    is_labelled: bool,
 ) -> list[ColumnCheck]:
     left_out = {left.name: left.reason for left in schema.left_out}
     checks = []
@@ -212,9 +227,13 @@ def _check_columns(
         else:
             made = [column for column in schema.columns if column.source == name]
             kind, why, remarks = _describe(made, cells)
+            found = [finding.remark for finding in findings if finding.column == name]
+            if found and (made[0].is_constant or made[0].is_empty):
+                why, remarks = "", []  # which is true of normal rows alone
+            remarks += found
             if not is_labelled and name.lower() in _LABEL_NAMES:
                 remarks.append("may be the label")
-        n_missing = 0 if why == IGNORED else int(missing(cells).sum())  # it was not looked at
+        n_missing = 0 if why == IGNORED else int(missing_cells(cells).sum())  # it was not looked at
         checks.append(ColumnCheck(name, kind, why, n_missing, tuple(remarks)))
     return checks
 
@@ -229,7 +248,7 @@ def _describe(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]]
         return column.description, "no cell has a value", ["a value here will count as odd"]
     values, unread = column.conform(cells)
     why = _why(column, values) + (f", written like {column.form}" if column.form != PLAIN else "")
-    remarks = _odd_texts(values) if is_text(values) else _odd_numbers(values)
+    remarks = _alike(values) if is_text(values) else []
     if unread is not None:
         remarks.append(f"cells in another form count as missing: {unread.n}, as {unread.text!r}")
     return column.description, why, remarks
@@ -238,7 +257,7 @@ def _describe(columns: list[Column], cells: Cells) -> tuple[str, str, list[str]]
 def _why(column: Column, values: Cells) -> str:
     if column.is_constant:
         return f"always {column.levels[0]}"
-    n_distinct = len(set(values[~missing(values)].tolist()))
+    n_distinct = len(set(values[~missing_cells(values)].tolist()))
     if column.kind is Kind.CATEGORY:
         return f"text with {n_distinct} values"
     if column.hardly_varies:
@@ -248,42 +267,24 @@ def _why(column: Column, values: Cells) -> str:
     return _WHY[column.kind]
 
 
-def _odd_numbers(values: Cells) -> list[str]:
-    """Say which numbers may stand for gaps, and whether the column counts the rows."""
-    known = values[~missing(values)]
-    remarks = []
-    for number in {*_STAND_INS} & {known.min(), known.max()}:
-        others = known[known != number]
-        n, spread = len(known) - len(others), float(np.ptp(others)) if len(others) else 0.0
-        if n > 1 and spread and np.abs(others - number).min() > spread:
-            remarks.append(f"{number_text(number)} in {n} rows may stand for a missing value")
-    if len(known) >= _MIN_ROWS and len(known) == len(values) and (np.diff(known) == 1).all():
-        remarks.append("counts the rows: leave it out unless it is a clock")
-    elif len(known) >= _MIN_ROWS and are_integers(known) and len(np.unique(known)) == len(known):
-        remarks.append("every number differs: leave it out if it is an identifier")
-    return remarks
-
-
-def _odd_texts(values: Cells) -> list[str]:
-    """Say which texts may stand for gaps, and which may be one category in two spellings."""
-    spellings: dict[str, Counter[str]] = defaultdict(Counter)
-    for text, n in Counter(values[~missing(values)]).items():
-        spellings[text.strip().casefold()][text] = n
-    remarks = []
-    for folded, texts in spellings.items():
-        if folded in _STAND_IN_TEXTS:
-            first = next(iter(texts))
-            remarks.append(f"{first!r} in {texts.total()} rows may stand for a missing value")
-        if len(texts) > 1:
-            remarks.append(f"{' and '.join(map(repr, [*texts][:3]))} may be the same")
-    return remarks
+def _alike(values: Cells) -> list[str]:
+    """Say which texts may be one category in two spellings."""
+    spellings: dict[str, list[str]] = defaultdict(list)
+    for text in Counter(values[~missing_cells(values)]):
+        spellings[text.strip().casefold()].append(text)
+    several = (texts[:3] for texts in spellings.values() if len(texts) > 1)
+    return [f"{' and '.join(map(repr, texts))} may be the same" for texts in several]
 
 
 def _declarations(
-    declared: Mapping[str, str], checks: Sequence[ColumnCheck], problems: Mapping[str, UserError]
+    declared: Mapping[str, str],
+    checks: Sequence[ColumnCheck],
+    findings: Sequence[Finding],
+    problems: Mapping[str, UserError],
 ) -> dict[str, str]:
-    """Return what is declared and fits, and what settles the rest."""
-    found = {name: said for name, said in declared.items() if name not in problems}
+    """Return what is declared and fits, and what settles the rest; numbers of rows are left out."""
+    found = {f.column: IGNORE for f in findings if f.topic is Topic.NUMBERING}
+    found |= {name: said for name, said in declared.items() if name not in problems}
     for check in checks:
         problem = problems.get(check.name)
         if isinstance(problem, FormError):

@@ -13,7 +13,7 @@ import numpy as np
 from fewlier.arrays import Bools, Floats
 from fewlier.state import State, require
 from fewlier.table.aspects import Aspect, DatePart
-from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_text
+from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_text, without
 from fewlier.table.forms import Unread
 from fewlier.table.numbers import PLAIN, NumberForm
 
@@ -84,6 +84,8 @@ class Column:
         What it reads from a column of dates, if it does.
     conditional : str or None
         Name of the distribution that scores it; None is the usual one of its coding.
+    missing : tuple of str
+        What stands for a missing cell in it, beside `MISSING`.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Column:
     form: NumberForm = PLAIN
     date: DatePart | None = None
     conditional: str | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -156,18 +159,20 @@ class Column:
 
         Text in another form than the column's is missing, and counted; see `Form.read`.
         """
+        cells = without(cells, self.missing)
         if self.kind is Kind.CATEGORY:
             return as_text(cells), None
         if not is_text(cells):
             return cells, None
         numbers, unread = self.form.read(self.name, cells)
-        return check_finite(self.name, numbers), unread
+        return without(check_finite(self.name, numbers), self.missing), unread
 
     def state(self) -> State:
         """Return what a model file holds of it."""
-        own = {"kind": self.kind.value, "coding": self.coding.value, "levels": list(self.levels)}
+        kinds = {"kind": self.kind.value, "coding": self.coding.value}
+        lists = {"levels": list(self.levels), "missing": list(self.missing)}
         parts = {"form": self.form.state(), "date": self.date and self.date.state()}
-        return State(asdict(self) | own | parts)
+        return State(asdict(self) | kinds | lists | parts)
 
     @classmethod
     def from_state(cls, state: State) -> Column:
@@ -183,6 +188,7 @@ class Column:
             NumberForm.from_state(state.part("form")),
             date,
             state.text("conditional") if state.has("conditional") else None,
+            tuple(state.texts("missing")),
         )
         require(column._has_possible_levels(), f"{state.name!r} has levels that it cannot hold.")
         is_weekday = date is not None and date.aspect is Aspect.WEEKDAY

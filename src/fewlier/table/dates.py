@@ -52,6 +52,11 @@ _FIGURES = re.compile(
 )
 
 
+# A month, 2026-03 or 2026/3, and a time with points, 18.30.00.
+_MONTH = re.compile("(?:19|20)[0-9]{2}([-/])(?:0?[1-9]|1[0-2])")
+_POINTED, _POINTED_CLOCK = re.compile(r"[0-9]{1,2}\.[0-9]{2}\.[0-9]{2}"), "%H.%M.%S"
+
+
 class Moments(NamedTuple):
     """The moments of n cells, each of shape (n,); NaN where a cell is missing or does not say.
 
@@ -108,6 +113,11 @@ class DateForm(Form[Moments]):
     @property
     def has_day(self) -> bool:
         """Whether cells are dates, not only times of day."""
+        return self.pattern in (ISO, ISO_ZONED) or "%Y" in self.pattern or "%d" in self.pattern
+
+    @property
+    def has_weekday(self) -> bool:
+        """Whether cells name a day, not only a month."""
         return self.pattern in (ISO, ISO_ZONED) or "%d" in self.pattern
 
     @property
@@ -158,7 +168,8 @@ class DateForm(Form[Moments]):
         has_clock = bool({"H", "I"} & set(found)) and "M" in found
         calendar = {"Y", "y", "m", "b", "B", "d", "a", "A"} & set(found)
         has_day = "d" in calendar and bool({"Y", "y"} & calendar) and bool({*"mbB"} & calendar)
-        return is_short and is_known and (has_day or (has_clock and not calendar))
+        is_month = sorted(found) == ["Y", "m"]
+        return is_short and is_known and (has_day or is_month or (has_clock and not calendar))
 
     def _read(self, text: str) -> datetime | None:
         """Read one text, a time alone as one of 1 January 1970; None if in another form."""
@@ -210,6 +221,7 @@ def recognise(cells: Cells) -> Recognised[DateForm] | None:
         shares = {form: _share(form, texts) for form in forms}
         forms = [form for form in forms if shares[form] >= MOSTLY]
     forms = [form for form in forms if shares[form] == max(shares.values())]
+    forms = [form for form in forms if form.has_day] or forms  # 03.04.26 is no time, 18.30.00 is
     for other in forms[1:]:
         for text in counts:
             if other._read(text) != forms[0]._read(text):
@@ -229,12 +241,15 @@ def _share(form: DateForm, counts: Mapping[str, int]) -> float:
 def _patterns(text: str) -> list[str]:
     """Return the patterns that a text may be written in, by its shape."""
     iso = [name for name, shape in _ISO_SHAPES.items() if shape.fullmatch(text)]
+    if month := _MONTH.fullmatch(text):
+        return [f"%Y{month[1]}%m"]
     if iso or len(text) > _MAX_PATTERN or not any(map(str.isdigit, text)):
         return iso
     orders = ["dy"]  # of numbers with one or two digits, where the month is a word
     if figures := _FIGURES.search(text):
         orders = ["md"] if figures[1] else ["dmy", "mdy"]
-    found = (_pattern(text, order, month) for order in orders for month in ("%b", "%B"))
+    found = [_pattern(text, order, month) for order in orders for month in ("%b", "%B")]
+    found += [_POINTED_CLOCK] if _POINTED.fullmatch(text) else []
     return [pattern for pattern in found if DateForm(pattern)._is_possible()]
 
 

@@ -1,18 +1,25 @@
 """What columns of text hold: as the user declares it, or in the form that is recognised."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-from fewlier.errors import FormError, UserError, declaration, noting
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from fewlier.errors import FormError, UserError, check_parameter, declaration, noting
 from fewlier.shown import suggest
 from fewlier.table import dates, numbers
-from fewlier.table.cells import is_text
+from fewlier.table.cells import cell_text, is_text
 from fewlier.table.columns import Kind
 from fewlier.table.dates import DateForm
 from fewlier.table.forms import Recognised
 from fewlier.table.frame import Table
 from fewlier.table.numbers import NumberForm
 
+_MAX = float(np.finfo(np.float64).max)
 IGNORE = "ignore"
 """What declares that a column is to be left out."""
 
@@ -28,6 +35,74 @@ class Declared(NamedTuple):
     def says_what_it_holds(self) -> bool:
         """Whether nothing is left to recognise in the text of the column."""
         return self.is_ignored or self.kind is Kind.CATEGORY or self.form is not None
+
+
+@final
+@dataclass(frozen=True)
+class StandIns:
+    """What stands for a missing cell, beside the usual spellings: texts, ``-200`` for -200.0.
+
+    Parameters
+    ----------
+    everywhere : tuple of str
+        In every column.
+    by_column : mapping of str to tuple of str
+        In some columns.
+    """
+
+    everywhere: tuple[str, ...] = ()
+    by_column: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, said: object) -> StandIns:
+        """Read a value, several, or a mapping of columns to either; None stands for nothing."""
+        if not isinstance(said, Mapping):
+            return cls(_values(said))
+        return cls((), {str(name): _values(values) for name, values in said.items()})
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """Return what stands for a missing cell in a column."""
+        return self.everywhere + self.by_column.get(name, ())
+
+    def check(self, names: Collection[str], problems: dict[str, UserError]) -> None:
+        """Note the columns that a table does not have."""
+        for name in self.by_column:
+            if name not in names:
+                problems[name] = UserError(
+                    f"missing={{{name!r}: {self.by_column[name][0]!r}}} must name a column of the "
+                    f"table; got {name!r}. {suggest(name, names)}"
+                )
+
+    def state(self) -> list[list[str]]:
+        """Return what a model file holds of it: pairs of a column, or nothing, and a value."""
+        pairs = [["", value] for value in self.everywhere]
+        return pairs + [[name, value] for name, own in self.by_column.items() for value in own]
+
+    @staticmethod
+    def said(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]] | list[str] | None:
+        """Return what `read` takes, given pairs as `state` has them."""
+        found: dict[str, list[str]] = {}
+        for name, value in pairs:
+            found.setdefault(name, []).append(value)
+        return found.get("", found or None)
+
+
+NONE_STANDS_IN = StandIns()
+
+
+def _values(said: object) -> tuple[str, ...]:
+    if said is None:
+        return ()
+    is_several = isinstance(said, Iterable) and not isinstance(said, str)
+    values: list[Any] = [*said] if is_several else [said]  # type: ignore[misc]
+    is_known = all(isinstance(v, str) or (_is_number(v) and abs(v) <= _MAX) for v in values)
+    expected = "numbers or texts that stand for a missing cell, or a mapping of columns to these"
+    check_parameter("AnomalyDetector", "missing", said, is_known, expected)
+    return tuple(cell_text(float(v) if _is_number(v) else v) for v in values)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def read_declarations(

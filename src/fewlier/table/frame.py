@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from fewlier.table.cells import (
     holds_dates,
     read_column,
     unmasked,
+    without,
 )
 from fewlier.table.forms import Unread
 
@@ -139,6 +140,11 @@ class Table:
     def select(self, names: Iterable[str]) -> Table:
         """Return the named columns, in the order given."""
         return replace(self, cells={name: self.cells[name] for name in names})
+
+    def without(self, stand_ins: Callable[[str], Collection[str]]) -> Table:
+        """Return the rows, with cells missing that hold what stands for it in their column."""
+        cells = {name: without(cells, stand_ins(name)) for name, cells in self.cells.items()}
+        return replace(self, cells=cells)
 
     def renamed(self, names: Iterable[str]) -> Table:
         """Return the columns under other names, in order."""

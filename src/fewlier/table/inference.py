@@ -13,10 +13,25 @@ from fewlier.arrays import Bools
 from fewlier.errors import CellError, UserError, declaration, noting, raise_all
 from fewlier.shown import list_some
 from fewlier.table.aspects import date_parts
-from fewlier.table.cells import Cells, as_text, check_finite, is_text, missing, number_text
+from fewlier.table.cells import (
+    Cells,
+    as_text,
+    check_finite,
+    is_text,
+    missing,
+    number_text,
+    without,
+)
 from fewlier.table.columns import CODINGS, MAX_COUNT, Column, Kind, impossible_numbers
 from fewlier.table.dates import DateForm
-from fewlier.table.declarations import Declared, find_forms, read_declarations, read_kind
+from fewlier.table.declarations import (
+    NONE_STANDS_IN,
+    Declared,
+    StandIns,
+    find_forms,
+    read_declarations,
+    read_kind,
+)
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.schema import LeftOut, Schema
@@ -48,6 +63,7 @@ def infer_schema(
     is_normal: Bools | None = None,
     problems: Mapping[str, UserError] | None = None,
     counted: AllCounted | None = None,
+    stand_ins: StandIns = NONE_STANDS_IN,
 ) -> Schema:
     """Find out what the columns of a training table are.
 
@@ -71,6 +87,8 @@ def infer_schema(
     counted : callable, or None
         Where the table is a sample of a stream: returns what was counted of a column over all rows
         that are not labelled anomalies, given the form of its numbers.
+    stand_ins : StandIns
+        What stands for missing cells.
 
     Raises
     ------
@@ -81,7 +99,7 @@ def infer_schema(
     if not table.n_rows:
         raise UserError("The training table must have rows; got 0. Give at least one.")
     found = dict(problems or {})
-    schema = find_columns(table, overrides, is_normal, found, counted)
+    schema = find_columns(table, overrides, is_normal, found, counted, stand_ins)
     raise_all([found[name] for name in dict.fromkeys([*table.names, *found]) if name in found])
     if not schema.columns:
         left = list_some(f"{name!r} ({reason})" for name, _, reason in schema.left_out)
@@ -97,6 +115,7 @@ def find_columns(
     is_normal: Bools | None,
     problems: dict[str, UserError],
     counted: AllCounted | None = None,
+    stand_ins: StandIns = NONE_STANDS_IN,
 ) -> Schema:
     """Find out what columns are, as `infer_schema` does, but collect errors in `problems`.
 
@@ -108,6 +127,7 @@ def find_columns(
         one_coding = read_kind(overrides, "Every column")
     else:
         declared = read_declarations(table.names, overrides or {}, problems)
+    table = _without(table, stand_ins, problems)
     forms = find_forms(table, declared, problems)
     columns: list[Column] = []
     left_out: list[LeftOut] = []
@@ -118,7 +138,8 @@ def find_columns(
         with noting(problems, name):
             is_category = said.kind is Kind.CATEGORY or name in table.categorical
             if isinstance(form, NumberForm) and is_text(cells) and not is_category:
-                cells = check_finite(name, form.read(name, cells, is_training=True)[0])
+                numbers = check_finite(name, form.read(name, cells, is_training=True)[0])
+                cells = without(numbers, stand_ins.of(name))
             values = ColumnValues(cells, normal, counted and counted(name, form))
             if isinstance(form, DateForm):
                 columns += _read_from_dates(name, cells, form, normal)
@@ -129,7 +150,13 @@ def find_columns(
                 columns.append(replace(column, form=form or PLAIN))
     if columns:
         check_names([column.name for column in columns], table.n_rows)
-    return Schema(tuple(columns), tuple(left_out))
+    known = tuple(replace(column, missing=stand_ins.of(column.source)) for column in columns)
+    return Schema(known, tuple(left_out))
+
+
+def _without(table: Table, stand_ins: StandIns, problems: dict[str, UserError]) -> Table:
+    stand_ins.check(table.names, problems)
+    return table.without(stand_ins.of)
 
 
 def why_left_out(values: ColumnValues, said: Declared) -> str:

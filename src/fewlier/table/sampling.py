@@ -16,7 +16,7 @@ import pyarrow as pa
 from fewlier.arrays import Bools, Codes, Floats, Ints
 from fewlier.errors import CellError, ColumnErrors, FileError, UserError, noting, raise_all
 from fewlier.table.cells import check_finite
-from fewlier.table.declarations import IGNORE
+from fewlier.table.declarations import IGNORE, NONE_STANDS_IN, StandIns
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 from fewlier.table.reading import Batch, batch_rows, naming
@@ -202,11 +202,19 @@ class Sampler:
         Seed of the random numbers.
     declared : mapping of str to str
         What the user said of columns.
+    stand_ins : StandIns
+        What stands for missing cells.
     """
 
-    def __init__(self, label: LabelColumn | None, seed: int, declared: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        label: LabelColumn | None,
+        seed: int,
+        declared: Mapping[str, str],
+        stand_ins: StandIns = NONE_STANDS_IN,
+    ) -> None:
         self._reader = label and LabelReader(label)
-        self._rng, self._tallies = np.random.default_rng(seed), Tallies(declared)
+        self._rng, self._tallies = np.random.default_rng(seed), Tallies(declared, stand_ins)
         self._reservoirs = {
             ANOMALY: _Reservoir(MAX_ANOMALIES),
             NORMAL: _Reservoir(MAX_NORMALS),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from fewlier.errors import UserError
 from fewlier.shown import list_names
 from fewlier.state import State, require
 from fewlier.table.aspects import DatePart
-from fewlier.table.cells import Cells, as_text
+from fewlier.table.cells import Cells, as_text, without
 from fewlier.table.columns import Column
 from fewlier.table.dates import Moments, iso_form
 from fewlier.table.forms import Unread
@@ -81,8 +81,8 @@ class Schema:
             For missing or unexpected columns, and for columns with mostly unread cells.
         """
         self.check_names(table.names)
-        parts = {column.source: column.date for column in self.columns if column.date}
-        dates = {name: _read_dates(part, table) for name, part in parts.items()}
+        parts = {column.source: column for column in self.columns if column.date}
+        dates = {name: _read_dates(column, table) for name, column in parts.items()}
         cells, unread, written = {}, {}, {}
         for column in self.columns:
             if column.date is None:
@@ -125,12 +125,13 @@ class Schema:
         return schema
 
 
-def _read_dates(part: DatePart, table: Table) -> tuple[Cells, Moments, Unread | None]:
+def _read_dates(column: Column, table: Table) -> tuple[Cells, Moments, Unread | None]:
     """Read a column of dates: as text, as moments, and what could not be read.
 
     Dates that have a type of their own in the user's table need not be in the form of the column.
     """
-    texts = as_text(table.cells[part.source])
-    own = iso_form(texts) if part.source in table.temporal else None
-    form = own if own is not None and own.has_day == part.form.has_day else part.form
-    return texts, *form.read(part.source, texts)
+    source, form = column.source, cast(DatePart, column.date).form
+    texts = without(as_text(table.cells[source]), column.missing)
+    own = iso_form(texts) if source in table.temporal else None
+    form = own if own is not None and own.has_day == form.has_day else form
+    return texts, *form.read(source, texts)

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from fewlier.arrays import Floats, Ints
 from fewlier.errors import CellError, FileError
 from fewlier.table import dates, numbers
-from fewlier.table.cells import Cells, as_text, check_finite, missing, number_text
+from fewlier.table.cells import Cells, as_text, check_finite, missing, number_text, without
 from fewlier.table.columns import Column, Kind
 from fewlier.table.dates import DateForm
-from fewlier.table.declarations import Declared, read_declarations
+from fewlier.table.declarations import NONE_STANDS_IN, Declared, StandIns, read_declarations
 from fewlier.table.frame import Table
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.values import MAX_COUNTED, Counted
@@ -30,10 +30,12 @@ class Tallies:
     ----------
     declared : mapping of str to str
         What the user said of columns, as for the inference of kinds, which refuses what is wrong.
+    stand_ins : StandIns
+        What stands for missing cells, which are not counted.
     """
 
-    def __init__(self, declared: Mapping[str, str]) -> None:
-        self._declared = declared
+    def __init__(self, declared: Mapping[str, str], stand_ins: StandIns = NONE_STANDS_IN) -> None:
+        self._declared, self._stand_ins = declared, stand_ins
         self._columns: dict[str, _ColumnTally] = {}
 
     def add(self, rows: pa.Table) -> None:
@@ -41,7 +43,8 @@ class Tallies:
         if not self._columns:
             said = read_declarations(rows.column_names, self._declared, {})
             self._columns = {
-                name: _ColumnTally(name, said.get(name, Declared())) for name in rows.column_names
+                name: _ColumnTally(name, said.get(name, Declared()), self._stand_ins.of(name))
+                for name in rows.column_names
             }
         for name, tally in self._columns.items():
             tally.add(rows[name])  # an error counts rows from the first of these
@@ -84,8 +87,8 @@ class _ColumnTally:
     the form that those so far have; if they have none, counting ends.
     """
 
-    def __init__(self, name: str, said: Declared) -> None:
-        self._name, self._said = name, said
+    def __init__(self, name: str, said: Declared, stand_ins: tuple[str, ...]) -> None:
+        self._name, self._said, self._stand_ins = name, said, stand_ins
         self._texts: Counter[str] = Counter()
         self._numbers: Counted | None = None
         self._form: NumberForm | None = None  # of numbers that are read from text
@@ -129,6 +132,7 @@ class _ColumnTally:
     def _add_numbers(self, found: Cells) -> None:
         if self._numbers is None:  # the texts so far are those of a dictionary of numbers
             self._numbers, self._texts = self._as_numbers(PLAIN)[0], Counter()
+        found = without(found, self._stand_ins)
         found = found[~missing(found)]
         self._numbers.add(found, np.ones(len(found), dtype=np.int64))
 
@@ -140,7 +144,7 @@ class _ColumnTally:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         spellings = column.value_counts()
-        texts = as_text(self._cells(spellings.field("values")))
+        texts = without(as_text(self._cells(spellings.field("values"))), self._stand_ins)
         times = spellings.field("counts").to_numpy(zero_copy_only=False)
         present = np.flatnonzero(~missing(texts))
         texts, times = texts[present], times[present]
@@ -182,7 +186,9 @@ class _ColumnTally:
     def _read(self, form: NumberForm, total: Counted, texts: Cells, times: Ints) -> int:
         """Add texts to numbers, and return how many were not in the form."""
         read, is_unread = form.parse(texts)
-        total.add(check_finite(self._name, read[~is_unread]), times[~is_unread])
+        numbers = without(check_finite(self._name, read[~is_unread]), self._stand_ins)
+        is_known = ~missing(numbers)
+        total.add(numbers[is_known], times[~is_unread][is_known])
         return int(times[is_unread].sum())
 
 

@@ -245,10 +245,8 @@ def _column_notes(schema: Schema) -> list[str]:
     empty = [column.name for column in schema.columns if column.is_empty]
     if not empty:
         return []
-    columns, are = ("Column", "is") if len(empty) == 1 else ("Columns", "are")
-    return [
-        f"{columns} {list_names(empty)} {are} empty throughout; a value there will count as odd."
-    ]
+    columns, have = ("Column", "has") if len(empty) == 1 else ("Columns", "have")
+    return [f"{columns} {list_names(empty)} {have} no value in normal rows; one will count as odd."]
 
 
 def _notes(labels: Codes, folds: Sequence[Fold], unlabelled: Unlabelled) -> list[str]:
