@@ -7,7 +7,6 @@ from fewlier.cli.keys import END, read_text, reading_keys
 from fewlier.cli.screen import print_grid, say
 from fewlier.errors import UserError
 from fewlier.shown import shown, whole
-from fewlier.table.cells import number_text
 
 if TYPE_CHECKING:
     from fewlier.labelling.answers import Cell
@@ -76,6 +75,7 @@ def _do(session: "Session", question: "Question", key: str) -> bool:
 def _show(session: "Session", question: "Question") -> None:
     """Print a row beside those most like it, and how far the work is."""
     from fewlier.labelling.subject import cells_of
+    from fewlier.table.cells import number_text  # here, because help needs no numpy
 
     p_value = "" if question.p_value is None else f", p = {question.p_value:.2g}"
     say(
