@@ -209,6 +209,7 @@ def test_check_and_fit_say_the_same_of_what_they_find_and_what_settles_it_is_kep
     assert "--ignore UDI" in command
     settled = ["--missing", "-200", "--missing", "age=0", "--ignore", "late,UDI"]
     done = fewlier("fit", "t.csv", "--label", "odd", *settled, "-o", "m.fewlier")
+    assert done.code == 0, done.err
     assert " may " not in done.out.decode() + done.err
     again = json.loads(fewlier("check", "t.csv", "--label", "odd", *settled, "--json").out)
     assert again["notes"] == []

@@ -39,7 +39,7 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     with open_table(table) as file:
         kinds = _kinds(columns or {})
         found = _in_flags(
-            check_file(file, labels, kinds, read_missing(missing or [], file.columns))
+            check_file(file, labels, kinds, read_missing(missing or [], file.columns, label))
         )
     values = [("--anomaly", value) for value in anomaly or []]
     values += [("--normal", value) for value in normal or []]

@@ -141,7 +141,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
 
         detector = AnomalyDetector(
             columns=read_columns(column or [], ignore or []),
-            missing=read_missing(missing or [], file.columns),
+            missing=read_missing(missing or [], file.columns, label),
             density=read_density(density, density_option or []),
             selection=selection,
             unlabelled=unlabelled,

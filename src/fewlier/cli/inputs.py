@@ -86,7 +86,7 @@ def read_columns(declarations: list[str], ignored: list[str]) -> dict[str, str] 
 
 
 def read_missing(
-    said: list[str], columns: Collection[str]
+    said: list[str], columns: Collection[str], label: str | None = None
 ) -> list[str] | dict[str, list[str]] | None:
     """Read ``-200``, which stands for a missing cell in every column, and ``age=0``, in one."""
     pairs = [text.rpartition("=") for text in said]
@@ -94,7 +94,7 @@ def read_missing(
     if len(everywhere) == len(pairs):
         return everywhere or None
     named = {name: [v for other, _, v in pairs if other == name] for name, _, _ in pairs if name}
-    others = dict.fromkeys(columns if everywhere else ())
+    others = {name: None for name in columns if everywhere and name not in ("", label)}
     return {name: everywhere + named.get(name, []) for name in others | dict.fromkeys(named)}
 
 
