@@ -53,6 +53,8 @@ build/engines/%/.ready: tests/engines/%/requirements.txt tests/engines/%/constra
 	$(PYTHON) -m venv build/engines/$*
 	build/engines/$*/bin/python -m pip install --quiet -c tests/engines/$*/constraints.txt \
 		-r tests/engines/$*/requirements.txt -e .
+	$(if $(wildcard tests/engines/$*/no-deps.txt),build/engines/$*/bin/python -m pip install --quiet \
+		--no-deps -r tests/engines/$*/no-deps.txt)
 	touch $@
 
 lint: $(READY) ## format, lint and types

@@ -2,60 +2,30 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
+from peer_checks import (
+    check_that_anomalies_score_high_and_again_the_same,
+    check_that_it_uses_labels_if_it_says_so,
+    made,
+)
 
 from fewlier.errors import UserError
 from fewlier_bench.methods import deep_peers, peers
 from fewlier_bench.methods.peers import PEERS, Peer, require, score_with
 
-each_peer = pytest.mark.parametrize("name", PEERS)
-
-
-def peer_of(name):
-    peer = PEERS[name]
-    if not peer.is_installed:
-        pytest.skip(f"{name} needs the package {peer.module}, which is not installed")
-    return peer
-
-
-def made(seed=0):
-    """Return given rows with labels, and test rows, of anomalies that are outside and together."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(500, 4))
-    y = (np.arange(500) % 5 == 0).astype(np.int8)
-    X[y == 1] = rng.normal([4, 4, 0, 0], 0.5, size=(100, 4))
-    return (X[:300], y[:300]), (X[300:], y[300:])
+# Those that need a package are tested in tests/engines/methods.
+each_peer = pytest.mark.parametrize("name", [p.name for p in PEERS.values() if not p.module])
 
 
 @each_peer
-@pytest.mark.filterwarnings("default")  # of the peers' own packages
+@pytest.mark.filterwarnings("default")
 def test_anomalies_score_high_and_again_the_same(name):
-    given, (test, truth) = made()
-    before = [array.copy() for array in (*given, test)]
-    scores = score_with(peer_of(name), given, test, 0)
-    assert scores.shape == (200,)
-    assert scores.dtype == np.float64
-    assert roc_auc_score(truth, scores) > 0.95
-    np.testing.assert_array_equal(score_with(PEERS[name], given, test, 0), scores)
-    for array, copy in zip((*given, test), before, strict=True):
-        np.testing.assert_array_equal(array, copy)
+    check_that_anomalies_score_high_and_again_the_same(name)
 
 
 @each_peer
 @pytest.mark.filterwarnings("default")
 def test_a_method_uses_labels_if_it_says_so(name):
-    peer, ((X, y), (test, _)) = peer_of(name), made()
-    other = y.copy()
-    other[np.flatnonzero(y == 1)[:30]] = 0
-    if peer.needs_labels:
-        assert not np.allclose(
-            score_with(peer, (X, y), test, 0), score_with(peer, (X, other), test, 0)
-        )
-    else:
-        normals = X[y == 0], y[y == 0]
-        np.testing.assert_allclose(
-            score_with(peer, (X, y), test, 0), score_with(peer, normals, test, 0)
-        )
+    check_that_it_uses_labels_if_it_says_so(name)
 
 
 def test_knn_distance_is_the_mean_over_five_normals_none_of_them_the_row_itself():
@@ -80,17 +50,6 @@ def test_a_package_that_is_not_there_is_reported_with_how_to_get_it(monkeypatch)
     with pytest.raises(UserError, match=r"got DevNet without deepod_that.*pip install 'fewlier-be"):
         require(["DevNet", "kNN distance"])
     require(["kNN distance", "extra trees"])
-
-
-@pytest.mark.parametrize("name", ["DevNet", "DeepSAD", "PReNet", "RoSAS"])
-@pytest.mark.filterwarnings("default")
-def test_networks_are_checked_to_learn_from_labels(name):
-    peer_of(name)
-    np_state = np.random.get_state()[1].copy()  # noqa: NPY002
-    right, shuffled = deep_peers.learning_aucs(name)
-    assert right > 0.9
-    assert right - shuffled > 0.2
-    np.testing.assert_array_equal(np.random.get_state()[1], np_state)  # noqa: NPY002
 
 
 @pytest.mark.parametrize("sign", [1, -1])
