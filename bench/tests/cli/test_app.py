@@ -26,6 +26,7 @@ def test_every_study_is_a_command():
         "browser",
         "grid",
         "made_up",
+        "study",
     }
 
 

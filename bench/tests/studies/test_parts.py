@@ -8,6 +8,7 @@ import pytest
 
 from fewlier import Made
 from fewlier.table import Table
+from fewlier_bench.cli.studies import run_study
 from fewlier_bench.comparison.parts_tables import DEFAULT, WITHOUT, part_tables, read_lines
 from fewlier_bench.data.few_labels import draw_clean
 from fewlier_bench.runs.stacks import SplitStack, fit_plans, given_rows
@@ -78,10 +79,10 @@ def test_lines_are_computed_once_by_whichever_shard_has_them(tmp_path, monkeypat
     for name in ("one", "two"):
         np.savez(folder / f"{name}.npz", **dict(zip("Xy", made_up(len(name)), strict=True)))
     run = ["run", "--data", str(folder), "--out", str(out), "--splits", "1", "--shard"]
-    parts.main([*run, "1/2"])
+    run_study("parts", [*run, "1/2"])
     first = out.read_text("utf-8")
-    parts.main([*run, "2/2"])
-    parts.main([*run, "1/1"])
+    run_study("parts", [*run, "2/2"])
+    run_study("parts", [*run, "1/1"])
     text = out.read_text("utf-8")
     assert text.startswith(first)
     lines = list(csv.DictReader(text.splitlines()))

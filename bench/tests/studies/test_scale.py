@@ -7,6 +7,7 @@ import pytest
 from factories import small
 
 from fewlier.batches import BatchScorer
+from fewlier_bench.cli.studies import run_study
 from fewlier_bench.studies import scale
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -20,9 +21,9 @@ def study(tmp_path, monkeypatch):
 
     def run(*words):
         words = [*map(str, words), "--folder", str(tmp_path), "--results", str(results)]
-        scale.main(words)
+        run_study("scale", words)
         before = results.read_bytes()
-        scale.main(words)
+        run_study("scale", words)
         assert results.read_bytes() == before
         return list(csv.DictReader(before.decode().splitlines()))
 

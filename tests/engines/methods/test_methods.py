@@ -9,10 +9,10 @@ from peer_checks import (
     check_that_it_uses_labels_if_it_says_so,
 )
 
+from fewlier_bench.cli.studies import run_study
 from fewlier_bench.methods import deep_peers
 from fewlier_bench.methods.askers import ASKERS
 from fewlier_bench.methods.peers import PEERS
-from fewlier_bench.studies import planted_reasons
 
 PACKAGED = [peer.name for peer in PEERS.values() if peer.module]
 each_peer = pytest.mark.parametrize("name", PACKAGED)
@@ -60,7 +60,8 @@ def test_shap_is_measured_on_the_rows_that_fewlier_explains(tmp_path):
     y = (np.arange(200) < 20).astype(np.int8)
     np.savez(tmp_path / "table.npz", X=rng.normal(size=(200, 3)) + 3 * y[:, None], y=y)
     out = tmp_path / "reasons.csv"
-    planted_reasons.main(["run", "--data", str(tmp_path), "--out", str(out), "--shap", "4"])
+    words = ["run", "--data", str(tmp_path), "--out", str(out), "--shap", "4"]
+    run_study("planted-reasons", words)
     lines = list(csv.DictReader(out.read_text("utf-8").splitlines()))
     far = {line["method"]: line for line in lines if line["kind"] == "far"}
     assert far["kernel SHAP of isolation forest"]["n_rows"] == "4"

@@ -1,5 +1,6 @@
 """The commands of studies: each reads its own options, and its help is the study's docstring."""
 
+from collections.abc import Sequence
 from importlib import import_module
 
 import typer
@@ -38,5 +39,10 @@ def register(app: typer.Typer) -> None:
 
 def run(context: typer.Context) -> None:
     """Hand the words of the command line to the study."""
-    module = str(context.info_name).replace("-", "_")
-    import_module(f"fewlier_bench.studies.{module}").main(context.args)
+    run_study(str(context.info_name), context.args)
+
+
+def run_study(name: str, words: Sequence[str]) -> None:
+    """Do what these words ask of a study."""
+    module = import_module(f"fewlier_bench.studies.{name.replace('-', '_')}")
+    module.STUDY.main(name, module.__doc__, words)

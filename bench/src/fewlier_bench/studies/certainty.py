@@ -29,8 +29,8 @@ share of fresh anomalies that are found at each.
 standard errors above what is promised. Lines that are in the file are not computed again.
 """
 
-import argparse
 import warnings
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
@@ -44,7 +44,8 @@ import torch
 
 from fewlier import AnomalyDetector, Made
 from fewlier_bench.studies import made_up
-from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
+from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, SOME, Study, option
 
 SITUATIONS = ("unlabelled", "normal", "labels", "positives", "hidden", "update")
 RATES, DISCOVERY_RATES = (0.01, 0.05, 0.1), (0.05, 0.1, 0.2)
@@ -174,7 +175,7 @@ def fits(path: Path | None, rows: int) -> bool:
     return bool(n_normal >= rows + N_LATER + N_BATCH and n_odd >= given + ODD_IN_BATCH)
 
 
-def list_tasks(arguments: argparse.Namespace) -> list[Task]:
+def list_tasks(arguments: Namespace) -> list[Task]:
     """List the lines that are not in the file yet."""
     paths: dict[str, Path | None] = dict.fromkeys(arguments.tables or made_up.TABLES)
     if arguments.data is not None:
@@ -202,7 +203,7 @@ def compute_all(tasks: Sequence[Task], workers: int) -> Iterator[dict[str, Any]]
             yield done.result()
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the lines that are not in the file yet."""
     tasks = list_tasks(arguments)
     for number, line in enumerate(compute_all(tasks, arguments.workers), 1):
@@ -211,7 +212,7 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"{number} of {len(tasks)}", flush=True)
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print the means over all fits, and over those of a situation, a size and a table."""
     lines = pd.read_csv(arguments.out)
     promised = [*RATES, *DISCOVERY_RATES]
@@ -243,18 +244,14 @@ def _against(values: pd.Series, promised: float) -> str:
     return f"{mean:.4f} ± {error:.4f}{mark}"
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(
-        make_parser(__name__, __doc__),
-        words,
-        run,
-        show,
-        needs_data=False,
-        data={"type": Path, "help": "a folder of tables, in place of made-up ones"},
-        rows={"type": int, "nargs": "+", "default": [40, 150, 600]},
-        situations={"nargs": "+", "choices": SITUATIONS, "default": list(SITUATIONS)},
-        seeds={"type": int, "default": 14},
-        workers={"type": int, "default": 1},
-        default={"action": "store_true", "help": "fit the default detector"},
-    )
+STUDY = Study.of(
+    run,
+    OUT,
+    SOME,
+    option("--data", type=Path, help="a folder of tables, in place of made-up ones"),
+    option("--rows", type=int, nargs="+", default=[40, 150, 600]),
+    option("--situations", nargs="+", choices=SITUATIONS, default=list(SITUATIONS)),
+    option("--seeds", type=int, default=14),
+    option("--workers", type=int, default=1),
+    option("--default", action="store_true", help="fit the default detector"),
+) | Study.of(show, FILE)

@@ -12,8 +12,7 @@ out, with the reason. Rows are appended to the file, and those that are there al
 computed again. All splits of a table train as one stack.
 """
 
-import argparse
-from collections.abc import Sequence
+from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +21,8 @@ import numpy as np
 from fewlier import AnomalyDetector, Flow, Vae
 from fewlier.table import Table
 from fewlier_bench.data.few_labels import draw_clean
-from fewlier_bench.studies.grid import (
-    MEASURES,
-    append,
-    load,
-    make_parser,
-    measure_or_tell,
-    read,
-    run_or_show,
-    table_paths,
-)
+from fewlier_bench.studies.grid import MEASURES, append, load, measure_or_tell, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "variant", "labels", "split", *MEASURES]
 
@@ -81,7 +72,7 @@ def altered(X: np.ndarray, variant: Variant) -> Table:
     return Table(cells)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the rows that are not in the file yet."""
     done = {(r["table"], r["variant"], r["labels"], r["split"]) for r in read(arguments.out)}
     for path in table_paths(arguments.data, arguments.tables):
@@ -100,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
                 print(*key, flush=True)
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print mean AUC per table, one column per variant and number of labels, as Markdown."""
     rows = [row for row in read(arguments.out) if row["auc"]]
     columns = list(dict.fromkeys((row["variant"], row["labels"]) for row in rows))
@@ -123,14 +114,11 @@ def show(arguments: argparse.Namespace) -> None:
     print("| **mean** |", " | ".join(f"{mean:.4f}" for mean in overall), "|")
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(
-        make_parser(__name__, __doc__),
-        words,
-        run,
-        show,
-        labels={"type": int, "nargs": "+", "default": [6], "help": "labelled anomalies"},
-        splits={"type": int, "default": 10},
-        variants={"nargs": "+", "choices": VARIANTS, "default": ["average", "best"]},
-    )
+STUDY = Study.of(
+    run,
+    OUT,
+    *TABLES,
+    option("--labels", type=int, nargs="+", default=[6], help="labelled anomalies"),
+    option("--splits", type=int, default=10),
+    option("--variants", nargs="+", choices=VARIANTS, default=["average", "best"]),
+) | Study.of(show, FILE)

@@ -17,10 +17,9 @@ the AUC of each on the rows kept apart. Rows are appended to the file, and those
 already are not computed again.
 """
 
-import argparse
 import json
-import os
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,10 @@ from fewlier_bench.data.discovery import cut_pool, draw_labels, split_and_cut
 from fewlier_bench.data.few_labels import clusters
 from fewlier_bench.methods.askers import ASKERS, SESSION
 from fewlier_bench.pages.blocks import fill, read_page, write_text
-from fewlier_bench.studies.grid import append, make_parser, read
+from fewlier_bench.studies.grid import append, read
+from fewlier_bench.studies.study import FILE, OUT, SOME, Study, option
 
+METHODS = [*ASKERS, ANSWERS]
 N_LABELS = 6  # random anomalies that the answers are compared with
 
 
@@ -80,7 +81,7 @@ def learn(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     return result
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the rows that are not in the file yet."""
     done = {(r["table"], r["method"], r["seed"]) for r in read(arguments.out)}
     for name, path in _tables(arguments):
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> None:
                 print(*key.values(), *found.values(), flush=True)
 
 
-def _tables(arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+def _tables(arguments: Namespace) -> Iterator[tuple[str, Path]]:
     for folder in arguments.data:
         for path in sorted(folder.glob("*.npz")):
             name = f"{folder.name}/{path.stem}"
@@ -105,7 +106,7 @@ def _tables(arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
                 yield name, path
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print the tables as Markdown, or write them into a page."""
     blocks = discovery_blocks(read_lines(arguments.out))
     if arguments.page is None:
@@ -115,24 +116,12 @@ def show(arguments: argparse.Namespace) -> None:
     write_text(arguments.page, fill(page, blocks))
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    parser = make_parser(__name__, __doc__)
-    commands = parser.add_subparsers(required=True)
-    runner = commands.add_parser("run", help="compute what is not in the file yet")
-    runner.set_defaults(command=run)
-    runner.add_argument("--data", type=Path, nargs="+", required=True, metavar="DIR")
-    runner.add_argument("--out", type=Path, required=True)
-    runner.add_argument("--tables", nargs="*", default=[])
-    runner.add_argument("--without", nargs="*", default=["discovery/weather"], metavar="TABLE")
-    runner.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    runner.add_argument(
-        "--methods", nargs="+", choices=[*ASKERS, ANSWERS], default=[*ASKERS], metavar="METHOD"
-    )
-    shower = commands.add_parser("show", help="print the file as Markdown")
-    shower.set_defaults(command=show)
-    shower.add_argument("out", type=Path)
-    shower.add_argument("--page", type=Path, help="write into this page instead")
-    arguments = parser.parse_args(words)
-    arguments.command(arguments)
+STUDY = Study.of(
+    run,
+    option("--data", type=Path, nargs="+", required=True, metavar="DIR"),
+    OUT,
+    SOME,
+    option("--without", nargs="*", default=["discovery/weather"], metavar="TABLE"),
+    option("--seeds", type=int, nargs="+", default=[1, 2, 3]),
+    option("--methods", nargs="+", choices=METHODS, default=[*ASKERS], metavar="METHOD"),
+) | Study.of(show, FILE, option("--page", type=Path, help="write into this page instead"))

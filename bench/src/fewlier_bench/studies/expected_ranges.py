@@ -16,15 +16,16 @@ column of one fit:
 - `width`: the median width, as a share of the middle 90 % of the training normals.
 """
 
-import argparse
 import warnings
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fewlier import AnomalyDetector
-from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
+from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "labels", "column", "cells", "covered", "inside", "beyond", "unlike", "width"]
 LABELS, LEAST_CELLS = (0, 6), 100
@@ -76,7 +77,7 @@ def measured(X: np.ndarray, y: np.ndarray, n_labels: int, most: int) -> Iterator
         }
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the tables that are not in the file yet."""
     done = {row["table"] for row in read(arguments.out)}
     for path in table_paths(arguments.data, arguments.tables):
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(path.stem, flush=True)
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print, for each number of labels, how many columns keep the promise."""
     rows = [row for row in read(arguments.out) if row["column"]]
     print("| labels | columns | 85 to 95 % | as narrow as can be | beyond | unlike | width |")
@@ -110,12 +111,9 @@ def show(arguments: argparse.Namespace) -> None:
         )
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(
-        make_parser(__name__, __doc__),
-        words,
-        run,
-        show,
-        rows={"type": int, "default": 1000, "help": "normals at most, to train and to test"},
-    )
+STUDY = Study.of(
+    run,
+    OUT,
+    *TABLES,
+    option("--rows", type=int, default=1000, help="normals at most, to train and to test"),
+) | Study.of(show, FILE)

@@ -1,9 +1,8 @@
 """What studies on labelled tables share: tables from files, fits as one stack, rows in a CSV."""
 
-import argparse
 import csv
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
@@ -62,42 +61,6 @@ def measure(
             "seconds": f"{seconds:.2f}",
             "rows_per_second": f"{rate:.0f}",
         }
-
-
-def make_parser(module: str, text: str | None) -> argparse.ArgumentParser:
-    """Return a parser for the command of a study, which its help describes by its docstring."""
-    name = module.rpartition(".")[2].replace("_", "-")
-    return argparse.ArgumentParser(
-        prog=f"fewlier-bench {name}",
-        description=text,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
-def run_or_show(
-    parser: argparse.ArgumentParser,
-    words: Sequence[str],
-    run: Callable[[argparse.Namespace], None],
-    show: Callable[[argparse.Namespace], None],
-    *,
-    needs_data: bool = True,
-    **options: dict[str, Any],
-) -> None:
-    """Call `run` or `show`, as the command line says; `run` has further options."""
-    commands = parser.add_subparsers(required=True)
-    runner = commands.add_parser("run", help="compute what is not in the file yet")
-    runner.set_defaults(command=run)
-    if needs_data:
-        runner.add_argument("--data", type=Path, required=True)
-    runner.add_argument("--out", type=Path, required=True)
-    runner.add_argument("--tables", nargs="*", default=[])
-    for name, option in options.items():
-        runner.add_argument(f"--{name.replace('_', '-')}", **option)
-    shower = commands.add_parser("show", help="print the file as Markdown")
-    shower.set_defaults(command=show)
-    shower.add_argument("out", type=Path)
-    arguments = parser.parse_args(words)
-    arguments.command(arguments)
 
 
 def read(path: Path) -> list[dict[str, str]]:

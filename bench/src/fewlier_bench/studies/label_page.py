@@ -9,7 +9,8 @@ is this process, on a session that writes its answers to disk and fits in the ba
 
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fewlier import Session
+from fewlier.errors import UserError
 from fewlier.labelling.desk import Desk
 from fewlier.labelling.page import serving
 from fewlier_bench.studies.browser import NEEDED, chromium, has_chromium
-from fewlier_bench.studies.grid import make_parser
+from fewlier_bench.studies.study import Study, option
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -76,15 +78,10 @@ def time_keys(browser: "Chrome", n_keys: int) -> list[float]:
     return found
 
 
-def main(words: Sequence[str]) -> None:
+def run(chosen: Namespace) -> None:
     """Press keys and print how long the next rows took."""
-    parser = make_parser(__name__, __doc__)
-    parser.add_argument("--rows", type=int, default=12_000)
-    parser.add_argument("--columns", type=int, default=20)
-    parser.add_argument("--keys", type=int, default=60)
-    chosen = parser.parse_args(words)
     if not has_chromium():
-        parser.error(NEEDED)
+        raise UserError(f"fewlier-bench label-page {NEEDED}.")
     with opened(make_rows(chosen.rows, chosen.columns)) as browser:
         times = time_keys(browser, chosen.keys)
     middle, ninth = statistics.median(times), np.quantile(times, 0.9)
@@ -93,3 +90,11 @@ def main(words: Sequence[str]) -> None:
         f"{middle:.0f} ms, 90 % within {ninth:.0f} ms, longest {max(times):.0f} ms "
         f"(aim: {_AIM} ms)"
     )
+
+
+STUDY = Study.of(
+    run,
+    option("--rows", type=int, default=12_000),
+    option("--columns", type=int, default=20),
+    option("--keys", type=int, default=60),
+)

@@ -12,9 +12,8 @@ choose the rows to label by their own scores. Rows are appended, and those that 
 are not computed again.
 """
 
-import argparse
 import time
-from collections.abc import Sequence
+from argparse import Namespace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +23,8 @@ from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector
 from fewlier_bench.data.few_labels import HIDDEN, FewLabelSplit, draw_pool
-from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
+from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "variant", "split", "round", "labels", "anomalies", "auc", "seconds", "reason"]
 N_ROUNDS, N_LABELLED = 5, 10
@@ -63,7 +63,7 @@ def rounds(
     return rows
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the rows that are not in the file yet."""
     done = {(r["table"], r["variant"], r["split"]) for r in read(arguments.out)}
     for path in table_paths(arguments.data, arguments.tables):
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
                 print(*key.values(), flush=True)
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print mean AUC and seconds by round, per table and over the tables that both have."""
     rows = [row for row in read(arguments.out) if row["auc"]]
     tables = sorted({r["table"] for r in rows if r["variant"] == "refit"})
@@ -102,13 +102,10 @@ def show(arguments: argparse.Namespace) -> None:
             print(f"| {table} | {variant} | {values} | {seconds:.1f} |")
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(
-        make_parser(__name__, __doc__),
-        words,
-        run,
-        show,
-        splits={"type": int, "default": 2},
-        max_rows={"type": int, "default": 12_000},
-    )
+STUDY = Study.of(
+    run,
+    OUT,
+    *TABLES,
+    option("--splits", type=int, default=2),
+    option("--max-rows", type=int, default=12_000),
+) | Study.of(show, FILE)

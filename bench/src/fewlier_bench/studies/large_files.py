@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fewlier import AnomalyDetector
 from fewlier.table.writing import create_table
-from fewlier_bench.studies.grid import make_parser
+from fewlier_bench.studies.study import Study, option
 
 N_COLUMNS = 10
 BATCH = 500_000
@@ -68,13 +68,8 @@ def score(table: Path, model: Path) -> tuple[list[float], float]:
     return memory, time.perf_counter() - started
 
 
-def main(words: Sequence[str]) -> None:
+def run(options: Namespace) -> None:
     """Run and print one line per table."""
-    parser = make_parser(__name__, __doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--formats", nargs="+", default=["parquet", "csv"])
-    parser.add_argument("--device", default="auto")
-    options = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder, "model.fewlier")
         detector = AnomalyDetector(selection="best", random_state=0, device=options.device)
@@ -95,3 +90,11 @@ def main(words: Sequence[str]) -> None:
                     flush=True,
                 )
                 table.unlink()
+
+
+STUDY = Study.of(
+    run,
+    option("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000]),
+    option("--formats", nargs="+", default=["parquet", "csv"]),
+    option("--device", default="auto"),
+)

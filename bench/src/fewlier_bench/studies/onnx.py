@@ -17,7 +17,6 @@ codes already. Memory is what the peak of a new process grows by when it scores 
 the file has are not computed again.
 """
 
-import argparse
 import os
 import resource
 import subprocess
@@ -25,6 +24,7 @@ import sys
 import tempfile
 import time
 import warnings
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,8 @@ from fewlier.graph.export import export
 from fewlier.table import Table
 from fewlier_bench.data.few_labels import draw_clean
 from fewlier_bench.runs.jobs import describe_machine, n_cores
-from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
+from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 N_LABELS, GAPS, N_LEVELS = 6, 0.05, 8
 BATCH, LARGE_BATCH = 1000, 10_000
@@ -179,7 +180,7 @@ def measured(X: np.ndarray, y: np.ndarray, seed: int, folder: Path) -> dict[str,
     }
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the rows that are not in the file yet."""
     done = {tuple(row[name] for name in KEY) for row in read(arguments.out)}
     collection = arguments.data.resolve().name
@@ -193,7 +194,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(*key, *(found.get(name) for name in AGREEMENT), flush=True)
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print a line for each table, and what is the largest or the middle of them, as Markdown."""
     rows = [row for row in read(arguments.out) if row["score"]]
     names = ["table", "rows", "columns", *AGREEMENT, *SIZES, *RATES, "load"]
@@ -226,6 +227,9 @@ def numbers(rows: Sequence[dict[str, str]], name: str) -> list[float]:
     return [float(row[name]) for row in (quiet if is_by_clock else rows) if row[name]]
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(make_parser(__name__, __doc__), words, run, show, seed={"type": int, "default": 0})
+STUDY = Study.of(
+    run,
+    OUT,
+    *TABLES,
+    option("--seed", type=int, default=0),
+) | Study.of(show, FILE)

@@ -13,7 +13,7 @@ score instead of their own, and the others what is left. Rows are appended to th
 several processes may do at the same time; those that are there already are not computed again.
 """
 
-import argparse
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
@@ -47,7 +47,8 @@ from fewlier_bench.comparison.parts_tables import (
 from fewlier_bench.data.few_labels import make_few_label_split, n_splits
 from fewlier_bench.pages.rendering import to_markdown
 from fewlier_bench.runs.stacks import SplitStack, fit_plans, given_rows
-from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
+from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 Scores: TypeAlias = dict[str, np.ndarray]
 CHUNK = 1024  # rows scored at a time
@@ -148,7 +149,7 @@ def lines_of(
             }
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the lines of this shard that are not in the file yet."""
     place, n_shards = map(int, arguments.shard.split("/"))
     torch.set_num_threads(1)
@@ -169,20 +170,17 @@ def run(arguments: argparse.Namespace) -> None:
         print(*key, flush=True)
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print the tables of each collection as Markdown."""
     for table in part_tables(read_lines(arguments.out)):
         print(to_markdown(table))
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(
-        make_parser(__name__, __doc__),
-        words,
-        run,
-        show,
-        rows={"type": int, "default": 12_000, "help": "tables are cut to as many"},
-        splits={"type": int, "default": 3},
-        shard={"default": "1/1", "metavar": "I/N", "help": "one of N parts, from 1"},
-    )
+STUDY = Study.of(
+    run,
+    OUT,
+    *TABLES,
+    option("--rows", type=int, default=12_000, help="tables are cut to as many"),
+    option("--splits", type=int, default=3),
+    option("--shard", default="1/1", metavar="I/N", help="one of N parts, from 1"),
+) | Study.of(show, FILE)

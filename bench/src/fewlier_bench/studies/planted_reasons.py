@@ -18,9 +18,9 @@ same rows, kernel SHAP explains an isolation forest fitted to the same normals (
 `top1` and `top3` are shares of rows, `ms_per_row` is the time of an explanation.
 """
 
-import argparse
 import time
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,8 @@ from sklearn.ensemble import IsolationForest
 
 from fewlier import AnomalyDetector
 from fewlier_bench.data.few_labels import draw_clean
-from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
+from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "kind", "method", "n_columns", "n_rows", "top1", "top3", "ms_per_row"]
 N_LABELS, N_PLANTED = 6, 1000
@@ -122,7 +123,7 @@ def measured(X: np.ndarray, y: np.ndarray, n_shap: int) -> list[dict[str, Any]]:
     return results
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the tables that are not in the file yet."""
     done = {row["table"] for row in read(arguments.out)}
     for path in table_paths(arguments.data, arguments.tables):
@@ -137,7 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(path.stem, flush=True)
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print the file as Markdown, a line per table and the mean over tables."""
     rows = [row for row in read(arguments.out) if row["top1"]]
     groups = list(dict.fromkeys((row["kind"], row["method"]) for row in rows))
@@ -157,13 +158,10 @@ def show(arguments: argparse.Namespace) -> None:
     print("| **mean** |", " | ".join(means), "|")
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(
-        make_parser(__name__, __doc__),
-        words,
-        run,
-        show,
-        rows={"type": int, "default": 500, "help": "normals at most"},
-        shap={"type": int, "default": 20, "help": "rows of each kind that SHAP explains"},
-    )
+STUDY = Study.of(
+    run,
+    OUT,
+    *TABLES,
+    option("--rows", type=int, default=500, help="normals at most"),
+    option("--shap", type=int, default=20, help="rows of each kind that SHAP explains"),
+) | Study.of(show, FILE)

@@ -12,8 +12,8 @@ of a row with 5 % anomalies, a miss being twenty times as dear as an alarm, `sai
 threshold says, and `constant` the cost of the better of flagging all rows or none.
 """
 
-import argparse
 import warnings
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from itertools import groupby, product
 from typing import Any
@@ -22,7 +22,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector
-from fewlier_bench.studies.grid import append, load, make_parser, read, run_or_show, table_paths
+from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 CELL = ["table", "situation", "labels", "split"]
 SHARES = (0.01, 0.05, 0.2)
@@ -76,7 +77,7 @@ def _above(scores: Sequence[np.ndarray], threshold: float) -> tuple[float, float
     return normal, odd
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the lines that are not in the file yet."""
     done = {tuple(row[name] for name in CELL) for row in read(arguments.out)}
     paths = table_paths(arguments.data, arguments.tables)
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
             append(arguments.out, FIELDS, [dict(zip(CELL, key, strict=True)) | found])
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print what was promised and what was found, as Markdown."""
     rows = sorted(read(arguments.out), key=_cell)
     print("| situation | labels | fits | 1 % | 5 % | 20 % | AUC | held out | interval | right |")
@@ -123,14 +124,11 @@ def _cell(row: dict[str, Any]) -> tuple[str, int]:
     return row["situation"], int(row["labels"])
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(
-        make_parser(__name__, __doc__),
-        words,
-        run,
-        show,
-        labels={"type": int, "nargs": "+", "default": [3, 6, 12, 30]},
-        situations={"nargs": "+", "default": ["clean", "hidden"]},
-        splits={"type": int, "default": 2},
-    )
+STUDY = Study.of(
+    run,
+    OUT,
+    *TABLES,
+    option("--labels", type=int, nargs="+", default=[3, 6, 12, 30]),
+    option("--situations", nargs="+", default=["clean", "hidden"]),
+    option("--splits", type=int, default=2),
+) | Study.of(show, FILE)

@@ -15,14 +15,14 @@ the rows that a larger folder has more than a smaller one, so that starting up d
 Every row goes into results/scale.csv as soon as it is there; what is there is not done again.
 """
 
-import argparse
 import csv
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from fewlier import AnomalyDetector
 from fewlier.batches import BatchScorer
 from fewlier.table import sampling
 from fewlier_bench.runs.jobs import describe_machine, n_cores
-from fewlier_bench.studies.grid import make_parser
+from fewlier_bench.studies.study import Study, option
 
 N_NUMBERS, N_COLUMNS = 14, 20
 FILE_ROWS, GROWTH_ROWS, ANOMALIES = 1_000_000, 200_000, 0.01
@@ -95,7 +95,7 @@ def make_folder(folder: Path, n_rows: int, file_rows: int = FILE_ROWS) -> Path:
     return folder
 
 
-def fit_files(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def fit_files(options: Namespace) -> Iterator[dict[str, Any]]:
     """Fit one model to ever more rows."""
     for n_rows in options.rows:
         if is_done(options, "fit", "file", n_rows):
@@ -111,7 +111,7 @@ def fit_files(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield {"what": "fit", "method": "file", "rows": n_rows, "value": seconds, "peak_mb": peak}
 
 
-def compare_samples(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def compare_samples(options: Namespace) -> Iterator[dict[str, Any]]:
     """Fit a million rows by samples of several sizes, each with the same labels."""
     usual = sampling.MAX_NORMALS
     for repeat in range(options.repeats):
@@ -133,7 +133,7 @@ def compare_samples(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield {**known, "what": "sample seconds", "value": seconds, "unit": "s"}
 
 
-def time_growth(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def time_growth(options: Namespace) -> Iterator[dict[str, Any]]:
     """Time fits and scores of more columns, by copies of them, and of more labels."""
     new, _ = make_rows(65_536, 5)
     for n_copies, n_labels in [(n, 100) for n in (1, 2, 4, 8)] + [(1, 1000), (1, 2000)]:
@@ -163,7 +163,7 @@ def repeat_columns(rows: pa.Table, n_copies: int) -> pa.Table:
     return rows
 
 
-def time_thread(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def time_thread(options: Namespace) -> Iterator[dict[str, Any]]:
     """Time one thread by the processor's clock, which other work slows down less."""
     torch.set_num_threads(1)
     batch = make_rows(65_536, 5)[0].combine_chunks().to_batches()[0]
@@ -189,7 +189,7 @@ def make_model(folder: Path) -> Path:
     return model
 
 
-def compare_engines(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def compare_engines(options: Namespace) -> Iterator[dict[str, Any]]:
     """Score folders of two sizes in every way, and report the speed of the difference."""
     model = make_model(options.folder)
     few, many = options.rows[0], options.rows[-1]
@@ -251,9 +251,7 @@ def score_on_spark(folder: Path, model: Path, n_workers: int) -> None:
     subprocess.run(command, env=environment, check=True, capture_output=True)
 
 
-def is_done(
-    options: argparse.Namespace, what: str, method: str, n_rows: int, repeat: int = 0
-) -> bool:
+def is_done(options: Namespace, what: str, method: str, n_rows: int, repeat: int = 0) -> bool:
     """Whether a row of this is among the results."""
     known = what, method, str(n_rows), str(repeat)
     return any(tuple(row[name] for name in FIELDS[:4]) == known for row in read(options.results))
@@ -267,22 +265,19 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def main(words: Sequence[str]) -> None:
+WHAT = {
+    "fit": fit_files,
+    "sample": compare_samples,
+    "growth": time_growth,
+    "thread": time_thread,
+    "engines": compare_engines,
+}
+
+
+def run(options: Namespace) -> None:
     """Run, and keep each row."""
-    parser = make_parser(__name__, __doc__)
-    parser.add_argument("what", choices=["fit", "sample", "growth", "thread", "engines"])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--labels", type=int, default=1000, help="of --samples")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--engine", choices=["ray", "spark"])
-    parser.add_argument("--folder", type=Path, default=Path("build") / "scale")
-    parser.add_argument("--results", type=Path, default=Path("results") / "scale.csv")
-    options = parser.parse_args(words)
     options.folder.mkdir(parents=True, exist_ok=True)
-    run = {"fit": fit_files, "sample": compare_samples, "thread": time_thread}
-    run |= {"growth": time_growth, "engines": compare_engines}
-    for row in run[options.what](options):
+    for row in WHAT[options.what](options):
         row = {"repeat": 0, "unit": "s", "peak_mb": "", "machine": describe_machine(), **row}
         is_new = not options.results.exists()
         with options.results.open("a", newline="") as file:
@@ -291,3 +286,16 @@ def main(words: Sequence[str]) -> None:
                 writer.writeheader()
             writer.writerow(row)
         print(json.dumps(row), flush=True)
+
+
+STUDY = Study.of(
+    run,
+    option("what", choices=WHAT),
+    option("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000]),
+    option("--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000]),
+    option("--labels", type=int, default=1000, help="of --samples"),
+    option("--repeats", type=int, default=3),
+    option("--engine", choices=["ray", "spark"]),
+    option("--folder", type=Path, default=Path("build") / "scale"),
+    option("--results", type=Path, default=Path("results") / "scale.csv"),
+)

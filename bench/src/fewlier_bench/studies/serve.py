@@ -23,7 +23,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
@@ -36,7 +37,7 @@ import torch
 from pyarrow import ipc
 
 from fewlier import AnomalyDetector
-from fewlier_bench.studies.grid import make_parser
+from fewlier_bench.studies.study import Study, option
 
 N_ROWS, N_COLUMNS, N_ANOMALIES = 5000, 20, 30
 ARROW, JSON = "application/vnd.apache.arrow.stream", "application/json"
@@ -192,12 +193,8 @@ def bodies(table: pa.Table) -> dict[str, tuple[bytes, str, int, int]]:
     }
 
 
-def main(words: Sequence[str]) -> None:
+def run(options: Namespace) -> None:
     """Run and print one line for each kind of request."""
-    parser = make_parser(__name__, __doc__)
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args(words)
     print(f"{os.getloadavg()[0]:.1f} processes were running before", flush=True)
     table, y = rows(), np.repeat([0, 1], [N_ROWS - N_ANOMALIES, N_ANOMALIES])
     with tempfile.TemporaryDirectory() as folder, get_context("spawn").Pool(1) as clients:
@@ -250,3 +247,10 @@ def _report(name: str, n: int, load: Load, own: float, clients: Pool, process: i
         flush=True,
     )
     return misses(name, found, per_second, share, p99, after - before)
+
+
+STUDY = Study.of(
+    run,
+    option("--seconds", type=float, default=20),
+    option("--workers", type=int, default=2),
+)

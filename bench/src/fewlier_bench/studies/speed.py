@@ -10,7 +10,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -31,7 +32,7 @@ from fewlier.table import Table
 from fewlier.threads import one_thread
 from fewlier.training.roles import plan_with_validation
 from fewlier.training.stack import train
-from fewlier_bench.studies.grid import make_parser
+from fewlier_bench.studies.study import Study
 
 N_ROWS, N_COLUMNS, N_ANOMALIES = 2700, 21, 3
 EPOCHS = 10
@@ -288,10 +289,12 @@ def report_starts() -> dict[str, float]:
     }
 
 
-def main(words: Sequence[str]) -> None:
+def run(_: Namespace) -> None:
     """Run everything and print one line per figure."""
-    make_parser(__name__, __doc__).parse_args(words)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     for part in (compare_training, compare_scoring, compare_default, report_memory, report_starts):
         for name, value in part().items():
             print(f"{name:70s} {value:12,.2f}", flush=True)
+
+
+STUDY = Study.of(run)

@@ -14,30 +14,21 @@ rows. Rows are appended to the file, and those that are there already are not co
 splits of a cell train as one stack.
 """
 
-import argparse
-from collections.abc import Sequence
+from argparse import Namespace
 from itertools import product
 
 import numpy as np
 
 from fewlier.table import Table
 from fewlier_bench.data.few_labels import draw_pool
-from fewlier_bench.studies.grid import (
-    MEASURES,
-    append,
-    load,
-    make_parser,
-    measure_or_tell,
-    read,
-    run_or_show,
-    table_paths,
-)
+from fewlier_bench.studies.grid import MEASURES, append, load, measure_or_tell, read, table_paths
+from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "variant", "contamination", "labels", "split", *MEASURES]
 VARIANTS = {name: {"unlabelled": name} for name in ("robust", "normal")}
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: Namespace) -> None:
     """Compute the rows that are not in the file yet."""
     done = {tuple(row[name] for name in FIELDS[:5]) for row in read(arguments.out)}
     cells = list(product(arguments.labels, arguments.contamination, arguments.variants))
@@ -55,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
                 print(*key, flush=True)
 
 
-def show(arguments: argparse.Namespace) -> None:
+def show(arguments: Namespace) -> None:
     """Print the mean AUC of each table as Markdown, variants side by side, a table per cell."""
     rows = [row for row in read(arguments.out) if row["auc"]]
     variants = list(dict.fromkeys(row["variant"] for row in rows))
@@ -80,15 +71,12 @@ def show(arguments: argparse.Namespace) -> None:
         )
 
 
-def main(words: Sequence[str]) -> None:
-    """Run the command."""
-    run_or_show(
-        make_parser(__name__, __doc__),
-        words,
-        run,
-        show,
-        labels={"type": int, "nargs": "+", "default": [0, 6]},
-        contamination={"type": float, "nargs": "+", "default": [0, 0.01, 0.05, 0.1]},
-        splits={"type": int, "default": 10},
-        variants={"nargs": "+", "choices": VARIANTS, "default": ["robust", "normal"]},
-    )
+STUDY = Study.of(
+    run,
+    OUT,
+    *TABLES,
+    option("--labels", type=int, nargs="+", default=[0, 6]),
+    option("--contamination", type=float, nargs="+", default=[0, 0.01, 0.05, 0.1]),
+    option("--splits", type=int, default=10),
+    option("--variants", nargs="+", choices=VARIANTS, default=["robust", "normal"]),
+) | Study.of(show, FILE)
