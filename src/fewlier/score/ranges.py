@@ -61,7 +61,8 @@ class Ranges:
         low, median, high = encoder.decode(columns, quantiles).T
         values = encoder.decode(columns, normals.targets.reshape(-1, 1).astype(np.float64))[:, 0]
         width = np.where(values < median, median - low, high - median)
-        excess = np.abs(values - median) / np.maximum(width, plain._least_width[columns])
+        with np.errstate(over="ignore"):  # of a column that hardly varies: the whole of it
+            excess = np.abs(values - median) / np.maximum(width, plain._least_width[columns])
         has_value = normals.observed & ~normals.impossible
         by_column = np.where(has_value, excess.reshape(has_value.shape), np.nan)
         return cls(encoder, np.array([_conformal(column) for column in by_column.T]))
