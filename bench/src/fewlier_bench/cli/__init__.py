@@ -1,6 +1,6 @@
 """The command line: parse, one call, print.
 
-Read in this order: options, datasets, reproduce, compare, adgym, studies, app.
+Read in this order: options, outcome, datasets, reproduce, compare, adgym, studies, app.
 """
 
 from typing import NoReturn

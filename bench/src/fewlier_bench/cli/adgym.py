@@ -1,27 +1,24 @@
 """`fewlier-bench adgym`: fewlier beside what ADGym publishes of 17 methods, split by split."""
 
-import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fewlier.cli.inputs import read_names
 from fewlier.cli.options import AsJson
-from fewlier.cli.screen import progress, say, text_console
+from fewlier.cli.screen import progress, say
 from fewlier.errors import UserError
 from fewlier_bench.cli.compare import RESULTS
 from fewlier_bench.cli.options import (
+    Results,
     Retry,
     Tables,
     Workers,
-    refuse_options_of_a_run,
-    report_failures,
+    page_option,
 )
-
-if TYPE_CHECKING:
-    from fewlier_bench.runs.results import Result
+from fewlier_bench.cli.outcome import show, write_page
 
 
 def register(app: typer.Typer) -> None:
@@ -58,32 +55,22 @@ def adgym(  # noqa: PLR0913 - options of a command are its arguments
             "run at the same time.",
         ),
     ] = None,
-    results: Annotated[
-        Path,
-        typer.Option(metavar="FOLDER", help="Result rows are read from and added to a subfolder."),
-    ] = RESULTS,
+    results: Results = RESULTS,
     retry: Retry = False,
     workers: Workers = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Run nothing; write the tables of --results into this page, docs/ADGYM.md.",
-        ),
-    ] = None,
+    page: Annotated[Path | None, page_option("docs/ADGYM.md")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare fewlier with 17 methods on the splits that ADGym published results of."""
     if page is not None:
-        refuse_options_of_a_run(context)
         from fewlier_bench.comparison.comparison_page import write_comparison_page
 
-        write_comparison_page(results, page)
-        say(f"{page} shows the results of {results}.")
+        write_page(context, write_comparison_page, results, page)
         return
     part = _read_shard(shard)
     from fewlier_bench.comparison import adgym_jobs
     from fewlier_bench.comparison.adgym_published import describe_check
+    from fewlier_bench.comparison.adgym_tables import summary_tables
     from fewlier_bench.runs.execution import execute, rows_of
     from fewlier_bench.runs.jobs import n_cores
     from fewlier_bench.runs.results import Store
@@ -98,14 +85,11 @@ def adgym(  # noqa: PLR0913 - options of a command are its arguments
     checks, fits = adgym_jobs.make_check_jobs(scope), adgym_jobs.make_detector_jobs(scope)
     execute(checks, store, workers=1, retry=retry)
     say(describe_check(rows_of(adgym_jobs.EXPERIMENT, checks, store)))
-    with progress("comparing", "rows in --results are kept; run it again to go on.") as show:
-        execute(fits[part], store, workers=workers or n_cores(), retry=retry, on_progress=show)
+    with progress("comparing", "rows in --results are kept; run it again to go on.") as tell:
+        execute(fits[part], store, workers=workers or n_cores(), retry=retry, on_progress=tell)
     rows = rows_of(adgym_jobs.EXPERIMENT, [*checks, *fits], store)
-    if as_json:
-        typer.echo(json.dumps([vars(row) for row in rows]))
-    else:
-        _print(rows)
-    report_failures(rows)
+    tables_of_run = ((f"{table.title}:", table) for table in summary_tables(rows))
+    show(rows, tables_of_run, as_json=as_json)
 
 
 def _read_shard(text: str | None) -> slice:
@@ -114,12 +98,3 @@ def _read_shard(text: str | None) -> slice:
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise UserError(f"--shard must be a part of a whole such as 2/4; got {text}.")
     return slice(int(found[1]) - 1, None, int(found[2]))
-
-
-def _print(rows: "list[Result]") -> None:
-    from fewlier_bench.comparison.adgym_tables import summary_tables
-    from fewlier_bench.pages.rendering import print_table
-
-    console = text_console()
-    for table in summary_tables(rows):
-        print_table(table, f"{table.title}:", console)

@@ -1,28 +1,24 @@
 """`fewlier-bench compare`: fewlier and other methods, given the same few labels."""
 
-import json
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from fewlier.cli.inputs import read_names
 from fewlier.cli.options import AsJson
-from fewlier.cli.screen import progress, say, text_console
+from fewlier.cli.screen import progress
 from fewlier_bench.cli.options import (
     Address,
     Engine,
+    Results,
     Retry,
     Tables,
     Workers,
     find_engine,
-    refuse_options_of_a_run,
-    report_failures,
+    page_option,
 )
-
-if TYPE_CHECKING:
-    from fewlier_bench.runs.results import Result
+from fewlier_bench.cli.outcome import show, write_page
 
 RESULTS = Path("results") / "comparison"
 
@@ -74,10 +70,7 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
             help="At most this many splits. Default: ten for k = 3, five for others.",
         ),
     ] = None,
-    results: Annotated[
-        Path,
-        typer.Option(metavar="FOLDER", help="Result rows are read from and added to a subfolder."),
-    ] = RESULTS,
+    results: Results = RESULTS,
     retry: Retry = False,
     workers: Workers = None,
     engine: Engine = None,
@@ -86,24 +79,17 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
         Literal["auto", "cpu", "cuda"],
         typer.Option(metavar="NAME", help="Where fewlier trains: auto, cpu or cuda."),
     ] = "auto",
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Run nothing; write the tables of --results into this page, docs/ACCURACY.md.",
-        ),
-    ] = None,
+    page: Annotated[Path | None, page_option("docs/ACCURACY.md")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare fewlier with other methods, all given the same rows and few labels."""
     if page is not None:
-        refuse_options_of_a_run(context)
         from fewlier_bench.comparison.comparison_page import write_comparison_page
 
-        write_comparison_page(results, page)
-        say(f"{page} shows the results of {results}.")
+        write_page(context, write_comparison_page, results, page)
         return
     from fewlier_bench.comparison.collection import collection_name, find_tables
+    from fewlier_bench.comparison.comparison_tables import summary_tables
     from fewlier_bench.comparison.peer_jobs import make_jobs, make_scope
     from fewlier_bench.runs.execution import execute, rows_of
     from fewlier_bench.runs.jobs import n_cores
@@ -118,25 +104,15 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
     )
     jobs = make_jobs(scope, find_tables(data, read_names(tables or [])))
     store = Store(results / collection_name(data))
-    with progress("comparing", "rows in --results are kept; run it again to go on.") as show:
-        compute = partial(
-            execute,
+    with progress("comparing", "rows in --results are kept; run it again to go on.") as tell:
+        execute(
+            jobs,
+            store,
             workers=workers or n_cores(),
             engine=find_engine(engine, address, workers),
+            retry=retry,
+            on_progress=tell,
         )
-        compute(jobs, store, retry=retry, on_progress=show)
     rows = rows_of(experiment, jobs, store)
-    if as_json:
-        typer.echo(json.dumps([vars(row) for row in rows]))
-    else:
-        _print(rows, experiment)
-    report_failures(rows)
-
-
-def _print(rows: "list[Result]", experiment: str) -> None:
-    from fewlier_bench.comparison.comparison_tables import summary_tables
-    from fewlier_bench.pages.rendering import print_table
-
-    console = text_console()
-    for table in summary_tables(rows, experiment):
-        print_table(table, f"{table.title}:", console)
+    tables_of_run = ((f"{table.title}:", table) for table in summary_tables(rows, experiment))
+    show(rows, tables_of_run, as_json=as_json)

@@ -1,7 +1,6 @@
 """`fewlier-bench reproduce`: the paper's experiments."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from fewlier.cli.inputs import read_names
 from fewlier.cli.options import AsJson
-from fewlier.cli.screen import progress, say, text_console
+from fewlier.cli.screen import progress, say
 from fewlier.errors import UserError
 from fewlier.stopping import removed_if_stopped, whole
 from fewlier_bench.cli.options import (
@@ -22,11 +21,12 @@ from fewlier_bench.cli.options import (
     Tables,
     Workers,
     find_engine,
-    refuse_options_of_a_run,
-    report_failures,
+    page_option,
 )
+from fewlier_bench.cli.outcome import show, write_page
 
 if TYPE_CHECKING:
+    from fewlier_bench.pages.printed import PrintedTable
     from fewlier_bench.reproduction.paper_jobs import PaperScope
     from fewlier_bench.runs.measuring import Source
     from fewlier_bench.runs.results import Result, Store
@@ -92,19 +92,14 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         Literal["auto", "cpu", "cuda"],
         typer.Option(metavar="NAME", help="Where detectors train: auto, cpu or cuda."),
     ] = "auto",
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Run nothing; write the tables of --results into this page, docs/REPRODUCTION.md.",
-        ),
-    ] = None,
+    page: Annotated[Path | None, page_option("docs/REPRODUCTION.md")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run what is missing of the paper's experiments, and compare with the paper's numbers."""
     if page is not None:
-        refuse_options_of_a_run(context)
-        _write_page(page, results or RESULTS)
+        from fewlier_bench.reproduction.reproduction_page import write_page as write
+
+        write_page(context, write, results or RESULTS, page)
         return
     experiment = _experiment(quick, three_validation_anomalies, deduplicated, times)
     if times and (device == "cuda" or (workers or 1) > 1 or engine):
@@ -135,31 +130,18 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         where = find_engine(engine, address, workers)
         compute = partial(execute, workers=n_workers, engine=where, retry=retry)
         rows = _run(scope, sources, store, compute)
-    if as_json:
-        typer.echo(json.dumps([vars(row) for row in rows]))
-    else:
-        _print(rows, () if times else scope.design.anomalies)
-    report_failures(rows)
+    show(rows, _tables(rows, () if times else scope.design.anomalies), as_json=as_json)
 
 
-def _print(rows: "Sequence[Result]", ks: Sequence[int]) -> None:
-    """Print a table for each k, or training times where none is given."""
-    from fewlier_bench.pages.rendering import print_table
+def _tables(rows: "Sequence[Result]", ks: Sequence[int]) -> "Iterator[tuple[str, PrintedTable]]":
+    """Yield a table for each k, or one of training times where none is given."""
     from fewlier_bench.reproduction.tables import tables_of_run, times_of_run
 
-    console = text_console()
     if not ks:
         table = times_of_run(rows)
-        print_table(table, f"{table.title}; in brackets {table.compared}:", console)
+        yield f"{table.title}; in brackets {table.compared}:", table
     for table in tables_of_run(rows, ks):
-        print_table(table, f"{table.title}, and the difference to the paper:", console)
-
-
-def _write_page(page: Path, results: Path) -> None:
-    from fewlier_bench.reproduction.reproduction_page import write_page
-
-    write_page(results, page)
-    say(f"{page} shows the results of {results}.")
+        yield f"{table.title}, and the difference to the paper:", table
 
 
 def _experiment(
@@ -189,8 +171,8 @@ def _run(
     from fewlier_bench.runs.execution import rows_of
 
     jobs = make_jobs(scope, sources, store)
-    with progress("reproducing", "rows in --results are kept; run it again to go on.") as show:
-        compute(jobs, store, on_progress=show)
+    with progress("reproducing", "rows in --results are kept; run it again to go on.") as tell:
+        compute(jobs, store, on_progress=tell)
     return rows_of(scope.experiment, jobs, store)
 
 
