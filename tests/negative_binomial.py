@@ -40,6 +40,10 @@ class NegativeBinomial(NumberConditional):
         m, r = (part.exp().numpy() for part in self._parts(phi))
         return torch.from_numpy(stats.nbinom.ppf(share, r, r / (r + m)))
 
+    def likeliest(self, phi):
+        m, r = (part.exp() for part in self._parts(phi))
+        return (m * (1 - 1 / r)).floor().clamp_min(0).to(phi.dtype)
+
     def _parts(self, phi):
         log_m, log_r = phi.double().unbind(-2)
         start = self.traits.mean.clamp_min(1e-3).log().double()

@@ -16,19 +16,14 @@ from fewlier.density.rows import Rows
 from fewlier.errors import ParameterError, UserError, warn
 from fewlier.progress import Progress, silent
 from fewlier.room import REMEDY, memory_limit
-from fewlier.score.ensemble import (
-    Ensemble,
-    FittedMember,
-    pass_substitutes,
-    pass_terms,
-    split_cost,
-    total_cost,
-)
+from fewlier.score.ensemble import Ensemble, FittedMember
 from fewlier.score.held_out import calibrate
-from fewlier.score.model import Addend, FittedModel, Scorer
+from fewlier.score.model import FittedModel
 from fewlier.score.neighbours import Neighbours
 from fewlier.score.part import HeldOut
+from fewlier.score.passes import pass_substitutes, pass_terms, split_cost, total_cost
 from fewlier.score.ranges import MOST_ROWS, Ranges
+from fewlier.score.scorer import Addend, Scorer
 from fewlier.score.selection import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
 from fewlier.score.supervised import Features
 from fewlier.score.trees import Rules, Trees
@@ -51,6 +46,9 @@ from fewlier.training.unlabelled import DoubtfulRows, Unlabelled, is_trusted, tr
 
 MUCH_MEMORY = 2 * 10**9
 """From this many bytes on, a fit says beforehand how much it takes."""
+
+N_USUAL = 16
+"""Normals whose cells are made impossible, to see what that costs."""
 
 Fitted: TypeAlias = tuple[FittedModel, tuple[MemberHistory, ...]]
 
@@ -178,6 +176,8 @@ def add_parts(plan: Plan, ensemble: Ensemble) -> FittedModel:
     normals, doubtful_rows = _trusted_normals(plan, scorer)
     if ensemble.selection == "average":
         scorer = replace(scorer, others=_other_parts(plan, scorer, normals))
+    usual = np.random.default_rng(plan.seed).permutation(normals)[:N_USUAL]
+    scorer = scorer.with_costs_alone(plan.encoded.take(usual), plan.ids[usual])
     calibration, reference, ranges = (
         calibrate(plan, scorer),
         _reference(plan),

@@ -322,6 +322,20 @@ def test_the_probabilities_of_codes_are_those_that_log_prob_gives_them(name, see
         mass = conditional.log_prob(phi.expand(n, -1, -1), x).exp()[:, d]
         torch.testing.assert_close(found[:n, d], mass)
         assert found[n:, d].sum() == 0
+        assert conditional.likeliest(phi)[..., d] == mass.argmax()
+        assert mass[conditional.unlikeliest(phi)[..., d].long()] == mass.min()
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@given(seed=seeds)
+@examples(max_examples=10)
+def test_the_likeliest_number_is_no_rare_one(name, seed):
+    conditional = build(name)
+    phi = random_phi(conditional, seed=seed, scale=0.7)
+    likeliest = conditional.likeliest(phi).double()
+    assert torch.isfinite(conditional.log_prob(phi, likeliest.to(phi))).all()
+    low, high = (conditional.quantile(phi, share) for share in (0.001, 0.999))
+    assert ((likeliest >= low - 1e-5) & (likeliest <= high + 1e-5)).all()
 
 
 @each_conditional

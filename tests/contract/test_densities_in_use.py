@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector, UserError
 from fewlier.density import DENSITIES
-from fewlier.score.model import CHUNK
+from fewlier.score.scorer import CHUNK
 
 pytestmark = pytest.mark.slow
 

@@ -28,7 +28,7 @@ from fewlier.graph.export import export, facts_of, operations_of, trace
 from fewlier.graph.gamma import log_gamma
 from fewlier.graph.search import search_sorted
 from fewlier.graph.whole import Whole
-from fewlier.score.model import Scorer
+from fewlier.score.scorer import Scorer
 from fewlier.table import Table
 from fewlier.table.cells import MISSING
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fewlier import AnomalyDetector, Made
 from fewlier.density.networks import TILE
 from fewlier.score import model as scoring
-from fewlier.score.model import CHUNK
+from fewlier.score.scorer import CHUNK
 
 pytestmark = pytest.mark.slow
 

@@ -15,9 +15,9 @@ from fewlier.density.rows import Rows
 from fewlier.score import view as module
 from fewlier.score.coordinates import COORDINATES
 from fewlier.score.held_out import held_out_scores
-from fewlier.score.model import Scorer
 from fewlier.score.neighbours import Neighbours
 from fewlier.score.part import HeldOut
+from fewlier.score.scorer import Scorer
 from fewlier.score.selection import own_passes
 from fewlier.score.view import n_rows_at_most
 from fewlier.state import State

@@ -68,6 +68,17 @@ class Group:
         block = phi.unflatten(-1, (self.conditional.n_parameters, len(self.columns)))
         return self.conditional.log_prob(block, targets)
 
+    def stand_ins(
+        self, phi: Float[Tensor, "*n pd"]
+    ) -> tuple[Float[Tensor, "*n d"], Float[Tensor, "*n d"]]:
+        """Return the likeliest and the least likely targets, as `Joint.stand_ins`."""
+        conditional = self.conditional
+        block = phi.unflatten(-1, (conditional.n_parameters, len(self.columns)))
+        likeliest = conditional.likeliest(block)
+        if isinstance(conditional, LevelConditional):
+            return likeliest, conditional.unlikeliest(block)
+        return likeliest, likeliest
+
     def write_expected(
         self, phi: Float[Tensor, "n pd"], cells: CellPlaces, expected: Expected
     ) -> None:
@@ -188,6 +199,18 @@ class Joint(nn.Module):
         place = torch.searchsorted(self.missing.columns, cells.columns[lines])
         expected.missing[lines] = torch.sigmoid(missing[cells.rows[lines], place].double())
         return expected
+
+    def stand_ins(
+        self, phi: Float[Tensor, "*n p"]
+    ) -> tuple[Float[Tensor, "*n d"], Float[Tensor, "*n d"]]:
+        """Return the target of every cell that its parameters find likeliest, and least likely.
+
+        Of numbers no least likely one: the likeliest again.
+        """
+        blocks = zip(self.groups, phi.split(self.blocks, -1), strict=False)  # but that of gaps
+        found = zip(*(group.stand_ins(block) for group, block in blocks), strict=True)
+        likeliest, least = (torch.cat(part, -1)[..., self.restore] for part in found)
+        return likeliest, least
 
     def nothing_expected(self, m: int) -> Expected:
         """Return what is expected of m cells, still to be filled in: zeros."""

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import final
 
 import torch
@@ -39,8 +40,8 @@ class DensityPart(nn.Module):
 
     def __init__(self, ensemble: Ensemble) -> None:
         super().__init__()
-        self._ensemble = ensemble
         self._members = [_plain(member) for member in ensemble.members]
+        self._ensemble = replace(ensemble, members=tuple(self._members))
 
     def forward(self, rows: Rows) -> Tensor:
         """Return the score less its baseline, shape (n,)."""
@@ -58,6 +59,10 @@ class DensityPart(nn.Module):
             centre = exact(float(member.centre.sum()))
             found.append((-log_p - centre) * exact(weight / member.scale))
         return torch.stack(found).sum(0)
+
+    def stand_ins(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Return the likeliest and the least likely targets, as `Ensemble.stand_ins` does."""
+        return self._ensemble.stand_ins(rows)
 
 
 def _plain(member: FittedMember) -> FittedMember:

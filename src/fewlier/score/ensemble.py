@@ -1,12 +1,13 @@
 """`Ensemble`: the density's part of the score, averaged over members."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from fewlier.arrays import Floats
@@ -16,9 +17,10 @@ from fewlier.density.conditionals import CONDITIONALS
 from fewlier.density.joint import CellPlaces, Expected
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Substitutes, row_terms, substitutes_from
+from fewlier.density.terms import Substitutes
 from fewlier.errors import UserError
 from fewlier.score.part import HeldOut, Part
+from fewlier.score.passes import pass_terms, split_cost, total_cost
 from fewlier.state import Array, State, require
 from fewlier.table import Encoder
 from fewlier.training.folds import MAX_FOLDS
@@ -213,6 +215,26 @@ class Ensemble(Part):
         mixture: Floats = torch.logsumexp(torch.stack(log_p, -1) + log_weight, -1).numpy()
         return mixture
 
+    def stand_ins(self, rows: Rows) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+        """Return the likeliest and the least likely target of cells, as `Joint.stand_ins`.
+
+        By the likeliest member, in a pass that knows most of a column.
+        """
+        density = self.likeliest.density
+        likeliest = least = torch.zeros_like(rows.targets)
+        with torch.no_grad(), denormals_as_zero():
+            for index, is_known in self._knowing:
+                found = density.joint.stand_ins(density.phi(rows, index))
+                likeliest = torch.where(is_known, found[0], likeliest)
+                least = torch.where(is_known, found[1], least)
+        return likeliest, least
+
+    @cached_property
+    def _knowing(self) -> list[tuple[int, Bool[Tensor, " d"]]]:
+        """The passes that know most of some columns, and of which."""
+        informed, device = self.density.informed, self.likeliest.substitutes.floor.device
+        return [(i, known.to(device)) for i, known in enumerate(informed) if bool(known.any())]
+
     def expect(self, rows: Rows, cells: CellPlaces) -> Expected:
         """Return what was expected of m cells of these rows, given the other columns.
 
@@ -292,53 +314,3 @@ def _read_template(state: State, encoder: Encoder, n_numbers: int, device: torch
     template.load_state_dict(drawn, strict=False, assign=True)
     template.check_structure()
     return template
-
-
-def total_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:
-    r"""Combine the passes of one member into what each row costs it, shape (n,).
-
-    `best`: -log p(x) with p the mean of the passes' densities. `average`: the mean of the passes'
-    -log p_o(x), which is not a density, but ranks better (docs/METHOD.md).
-    """
-    log_p = terms.double().sum(-1)  # (o, n)
-    total = log_p.mean(0) if selection == "average" else mean_over_passes(log_p.T)
-    cost: Floats = -total.cpu().numpy()
-    return cost
-
-
-def split_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Float[Tensor, "n _"]:
-    r"""Split the total cost of rows into d columns and last a remainder, shape (n, d + 1).
-
-    `best`: the parts are the passes' terms weighted by their responsibilities r_o = p_o / sum p;
-    what averaging the passes leaves, log O - H(r), lies between 0 and log O and joins the
-    remainder. `average`: the parts are the passes' mean terms.
-    """
-    terms = terms.double()
-    if selection == "average":
-        return terms.mean(0).neg_()
-    share = torch.softmax(terms.sum(-1), 0)  # (o, n)
-    parts = (share.unsqueeze(-1) * terms).sum(0).neg_()
-    parts[:, -1] += np.log(len(terms)) + torch.special.xlogy(share, share).sum(0)
-    return parts
-
-
-def pass_substitutes(density: Density, rows: Rows, passes: Sequence[int]) -> Substitutes:
-    """Take the substitutes of some passes from normal rows, shape (o, d)."""
-    with torch.no_grad(), denormals_as_zero():
-        found = [substitutes_from(density.terms(rows, index), rows.has_value) for index in passes]
-    return Substitutes(*(torch.stack(part) for part in zip(*found, strict=True)))
-
-
-def pass_terms(
-    density: Density, substitutes: Substitutes, rows: Rows, passes: Sequence[int]
-) -> Float[Tensor, "o n _"]:
-    """Return log p of every cell and, last, the rest of every row, in some passes.
-
-    The substitutes belong to the same passes.
-    """
-    with torch.no_grad(), denormals_as_zero():
-        found = [
-            row_terms(density.terms(rows, index), rows, Substitutes(*own))
-            for index, *own in zip(passes, *substitutes, strict=True)
-        ]
-        return torch.stack([terms.mT for terms in found]).mT

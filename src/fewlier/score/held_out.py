@@ -8,8 +8,8 @@ import numpy as np
 
 from fewlier.arrays import Bools, Floats, Ints
 from fewlier.decision.calibration import Calibration
-from fewlier.score.model import Scorer
 from fewlier.score.part import HeldOut
+from fewlier.score.scorer import Scorer
 from fewlier.training.folds import Fold, one_of_each
 from fewlier.training.roles import Plan, say_of_doubtful
 from fewlier.training.unlabelled import may_be_tail
@@ -121,7 +121,8 @@ def _beyond(plan: Plan, scorer: Scorer, rows: Ints, folds: tuple[int, ...] | Non
     Networks alone read numbers by their range; in a fit without these rows it would end before.
     """
     share = scorer.addends[0].share
-    density, held_out = replace(scorer, others=()), HeldOut(plan.ids[rows], folds)
+    density = replace(scorer, others=(), alone=np.empty(0))
+    held_out = HeldOut(plan.ids[rows], folds)
     here, outside = (density.score(r, held_out) for r in (plan.as_new(rows), plan.as_outside(rows)))
     return share * (outside - here)
 

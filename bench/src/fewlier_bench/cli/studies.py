@@ -20,6 +20,7 @@ STUDIES = {
     "discovery": "Ask about rows one at a time, and count the anomalies found, beside others.",
     "planted-reasons": "Tamper with a column, and count how often it is among the reasons.",
     "expected-ranges": "Count how many values of fresh normal rows lie in what was expected.",
+    "odd-cells": "Replace a cell by an impossible, a far or a missing one, and count what it does.",
     "certainty": "Simulate whether p-values and false-discovery rates keep their promise.",
     "promises": "Replay contamination, validation intervals and costs on a folder of tables.",
 }

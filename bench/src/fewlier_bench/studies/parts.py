@@ -28,8 +28,8 @@ from fewlier import fit
 from fewlier.density.rows import Rows
 from fewlier.score import nearest, neighbours, view
 from fewlier.score.coordinates import NormalScores, Standardised
-from fewlier.score.model import Scorer
 from fewlier.score.neighbours import Neighbours
+from fewlier.score.scorer import Scorer
 from fewlier.score.view import View
 from fewlier.table import Encoded, Table
 from fewlier.training.roles import Plan

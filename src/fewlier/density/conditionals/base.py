@@ -74,6 +74,10 @@ class Conditional(ABC):
     ) -> Float[Tensor, "*n d"]:
         """Return log p(x | phi), finite with finite gradients wherever phi and x are finite."""
 
+    @abstractmethod
+    def likeliest(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
+        """Return a value that is as likely as any, or about so."""
+
     def take(self, columns: Int[Tensor, " m"]) -> "Conditional":
         """Return the conditional of some of its columns; a column may be named repeatedly."""
         return replace(self, traits=self.traits.take(columns))
@@ -93,6 +97,22 @@ class LevelConditional(Conditional):
     @abstractmethod
     def probabilities(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n k d"]:
         """Return P(X = code | phi) in float64; 0 for codes that a column does not have."""
+
+    def likeliest(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
+        """Return the likeliest code."""
+        return self.probabilities(phi).argmax(-2).to(phi)
+
+    def unlikeliest(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
+        """Return the least likely code that a column has."""
+        found = self.probabilities(phi)
+        codes = torch.arange(found.shape[-2], device=found.device)[:, None]
+        is_level = codes < self.n_codes
+        return torch.where(is_level, found, 2.0).argmin(-2).to(phi)
+
+    @property
+    def n_codes(self) -> Int[Tensor, " d"]:
+        """How many codes each column has."""
+        return self.traits.n_levels.clamp_min(1)
 
 
 def soft_bound(s: Float[Tensor, "*n"], bound: float) -> Float[Tensor, "*n"]:

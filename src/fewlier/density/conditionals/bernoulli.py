@@ -3,7 +3,7 @@
 from typing import ClassVar, final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -39,6 +39,11 @@ class Bernoulli(LevelConditional):
     ) -> Float[Tensor, "*n d"]:
         """Return the log mass: log sigmoid of the log odds, signed by x."""
         return functional.logsigmoid((2 * x - 1) * phi.squeeze(-2))
+
+    @property
+    def n_codes(self) -> Int[Tensor, " d"]:
+        """Two."""
+        return torch.full_like(self.traits.n_levels, 2)
 
     def probabilities(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n k d"]:
         """Return the probabilities of 0 and 1."""

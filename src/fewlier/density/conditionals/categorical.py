@@ -55,7 +55,7 @@ class Categorical(LevelConditional):
     def _logits(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n p d"]:
         """Take away the levels that a column does not have."""
         levels = torch.arange(phi.shape[-2])[:, None]
-        unused = levels >= self.traits.n_levels.clamp_min(1)
+        unused = levels >= self.n_codes
         return phi + torch.where(unused, _LOWEST, 0.0).to(phi)
 
 

@@ -72,6 +72,11 @@ class Gamma(NumberConditional):
         standard = special.gammaincinv(log_shape.exp().numpy(), above.numpy())
         return torch.from_numpy(standard) * (log_mean - log_shape).exp()
 
+    def likeliest(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
+        """Return 0 if it has most of the mass, and else the mean of the Gamma."""
+        zero, _, log_mean = self._parts(phi)
+        return torch.where(zero > 0, 0.0, log_mean.exp()).to(phi)
+
     def _parts(
         self, phi: Float[Tensor, "*n p d"]
     ) -> tuple[Float[Tensor, "*n d"], Float[Tensor, "*n d"], Float[Tensor, "*n d"]]:

@@ -73,6 +73,12 @@ class GaussianMixture(NumberConditional):
             low, high = torch.where(is_low, middle, low), torch.where(is_low, high, middle)
         return (low + high) / 2
 
+    def likeliest(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
+        """Return the mean of the component that is highest at its own mean."""
+        logit, mu, log_sigma = self._parts(phi)
+        highest = (logit - log_sigma).argmax(-2, keepdim=True)
+        return mu.gather(-2, highest).squeeze(-2)
+
     def _parts(
         self, phi: Float[Tensor, "*n p d"]
     ) -> tuple[Float[Tensor, "*n k d"], Float[Tensor, "*n k d"], Float[Tensor, "*n k d"]]:

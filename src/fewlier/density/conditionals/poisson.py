@@ -50,6 +50,10 @@ class Poisson(NumberConditional):
         """Return the quantile, an integer."""
         return torch.from_numpy(stats.poisson.ppf(share, self._log_rate(phi).exp().numpy()))
 
+    def likeliest(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
+        """Return the mode: the largest integer that is not above the rate."""
+        return self._log_rate(phi).exp().floor().to(phi)
+
     def _log_rate(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
         start = self.traits.mean.clamp_min(1e-3).log().to(phi)
         return (start + soft_bound(phi.squeeze(-2), LARGEST_LOG_RATE)).double()
