@@ -40,7 +40,7 @@ test: lint audit ## what make check does, known vulnerabilities, and all tests b
 	$(if $(COVER),$(BIN)/coverage report --fail-under=$(COVERAGE_FLOOR))
 
 # Each folder of tests/engines that has a requirements.txt is tested in an environment of its own.
-test-engines: test-long $(ENGINES:%=test-engine-%) ## the long tests, and fewlier inside other systems
+test-engines: test-long $(ENGINES:%=test-engine-%) ## the long tests, fewlier inside other systems, and methods to compare with
 
 test-long: $(READY) ## tests of many seconds, such as load on a service, and all commands of the guides
 	$(PYTEST) $(NO_SHAPES) -m "long and not network"
