@@ -4,6 +4,7 @@ import os
 
 # Their examples need packages that only the environments of tests/engines have, and run there.
 collect_ignore = [
-    f"fewlier/{name}" for name in ("engines/ray.py", "engines/spark.py", "mlflow.py", "notebook.py")
+    f"fewlier/{name}.py"
+    for name in ("engines/ray", "engines/spark", "export/mlflow", "labelling/widget")
 ]
 os.environ.setdefault("MPLBACKEND", "agg")  # no example opens a window

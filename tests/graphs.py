@@ -7,8 +7,8 @@ import pandas as pd
 from factories import FEATURES, payments, small, visits
 
 from fewlier import Flow
-from fewlier.graph.check import feed
-from fewlier.graph.columns import NO_DATE, inputs_of
+from fewlier.export.onnx.check import feed
+from fewlier.export.onnx.columns import NO_DATE, inputs_of
 from fewlier.table import Table
 
 ZONES = ("+02:00", "-05:30", "Z")

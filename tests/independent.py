@@ -5,7 +5,7 @@ from typing import ClassVar, final
 import torch
 
 from fewlier.density.base import Density, DensitySettings
-from fewlier.state import require
+from fewlier.modelfile.state import require
 
 
 @final

@@ -5,8 +5,8 @@ import pandas as pd
 import torch
 
 from fewlier.density.rows import Rows
-from fewlier.score.neighbours import Neighbours
-from fewlier.score.view import View
+from fewlier.score.neighbours.part import Neighbours
+from fewlier.score.neighbours.view import View
 from fewlier.table import Encoder, Table, infer_schema
 
 N, N_ODD = 300, 6

@@ -2,7 +2,7 @@
 
 import json
 
-from fewlier.state import State
+from fewlier.modelfile.state import State
 
 
 def record_of(one):

@@ -20,8 +20,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from fewlier import Session
-from fewlier.labelling.desk import Desk
-from fewlier.labelling.page import serving
+from fewlier.labelling.page.app import serving
+from fewlier.labelling.page.desk import Desk
 from fewlier_bench.studies.browser import NEEDED, Screen, chromium, has_chromium, resize
 
 if TYPE_CHECKING:

@@ -112,8 +112,8 @@ def use_extras() -> None:
     fewlier_command("export", MODEL, "-o", "b.onnx", "--check")
     expect("export writes a graph that agrees with the model", Path("b.onnx").stat().st_size > 0)
     expect("the service answers", len(served(rows.slice(0, 2).to_pylist())) == 2)
-    from fewlier.labelling.page import read_static
-    from fewlier.notebook import label
+    from fewlier.labelling.page.app import read_static
+    from fewlier.labelling.widget import label
 
     expect("the labelling page is there", "export" in read_static("labelling.js"))
     with_widget = label(fewlier.Session(rows, random_state=0))

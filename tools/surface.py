@@ -31,16 +31,18 @@ from pyarrow import csv
 from typer.main import get_command
 
 import fewlier
-from fewlier import AnomalyDetector, cli, plot, scored, stopping
+from fewlier import AnomalyDetector, cli, plot
 from fewlier.cli import ending
 from fewlier.cli.app import app
-from fewlier.graph.check import made_up
-from fewlier.graph.columns import NO_CODE, NO_DATE, UNSEEN, inputs_of
-from fewlier.graph.export import METADATA, facts_of
-from fewlier.graph.whole import Outputs
-from fewlier.labelling import journal
-from fewlier.labelling.answers import Answer, RowKey
+from fewlier.export.onnx.check import made_up
+from fewlier.export.onnx.columns import NO_CODE, NO_DATE, UNSEEN, inputs_of
+from fewlier.export.onnx.export import METADATA, facts_of
+from fewlier.export.onnx.whole import Outputs
+from fewlier.labelling.answers import journal
+from fewlier.labelling.answers.answer import Answer, RowKey
 from fewlier.modelfile import container
+from fewlier.process import signals
+from fewlier.scoring import scored
 from fewlier.service.limits import Limits
 from fewlier.service.openapi import describe
 from fewlier.service.shelf import Served
@@ -52,27 +54,27 @@ HEADING = "Public surface of fewlier "
 # What is called, and what calls return.
 CALLED = {
     "fewlier": tuple(fewlier.__all__),
-    "fewlier.plot": tuple(plot.__all__),
-    "fewlier.batches": ("BatchScorer",),
+    "fewlier.report.plots": tuple(plot.__all__),
+    "fewlier.scoring.batches": ("BatchScorer",),
     "fewlier.engines.ray": ("score",),
     "fewlier.engines.spark": ("score", "to_udf"),
     "fewlier.errors": ("DataWarning", "LabelWarning", "LeftOutWarning"),
-    "fewlier.mlflow": ("log_model", "save_model"),
-    "fewlier.notebook": ("label",),
-    "fewlier.table.check": ("check_table",),
+    "fewlier.export.mlflow": ("log_model", "save_model"),
+    "fewlier.labelling.widget": ("label",),
+    "fewlier.fitting.check": ("check_table",),
 }
 RETURNED = {
     "fewlier.decision.drift": ("Change", "Drift"),
     "fewlier.decision.evaluation": ("Evaluation", "KindEvaluation"),
     "fewlier.decision.threshold": ("Threshold",),
-    "fewlier.labelling.answers": ("Answer",),
+    "fewlier.labelling.answers.answer": ("Answer",),
     "fewlier.labelling.question": ("Progress", "Question", "Ranked"),
-    "fewlier.labelling.remaining": ("Remaining",),
+    "fewlier.labelling.asking.remaining": ("Remaining",),
     "fewlier.reasons.expectation": ("Expectation",),
     "fewlier.reasons.explanation": ("Explanation",),
     "fewlier.reasons.reason": ("Reason",),
-    "fewlier.summary": ("Summary",),
-    "fewlier.table.check": ("ColumnCheck", "LabelCheck", "TableCheck"),
+    "fewlier.fitting.summary": ("Summary",),
+    "fewlier.fitting.check": ("ColumnCheck", "LabelCheck", "TableCheck"),
     "fewlier.table.labels": ("Labels",),
     "fewlier.training.history": ("MemberHistory",),
 }
@@ -276,7 +278,7 @@ def fixed() -> Iterable[str]:
     """List columns that scoring adds, exit codes and versions of formats."""
     yield from (f"column {name} = {dtype}" for name, dtype in scored.ADDED.items())
     ends = (ending.FINE, ending.BUG, ending.FIXABLE, ending.BROKEN_PIPE)
-    yield from (f"exit code = {code}" for code in (*ends, *(128 + n for n in stopping.SIGNALS)))
+    yield from (f"exit code = {code}" for code in (*ends, *(128 + n for n in signals.SIGNALS)))
     yield f"model file = version {container.VERSION}"
     yield f"file of answers = version {journal.FORMAT_VERSION}"
 

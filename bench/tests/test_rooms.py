@@ -27,21 +27,21 @@ FLOORS = [  # bottom to top; a room imports only from floors below its own
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 # What the benchmark uses of fewlier: its public names, tables, errors, files written whole.
-FEWLIER = {*fewlier.__all__, "__version__", "atomic", "errors", "stopping", "table"}
+FEWLIER = {*fewlier.__all__, "__version__", "errors", "files", "process.signals", "table"}
 # How several splits are fitted as one stack is known to one module; others name what it returns.
 FITS = {"score.model.FittedModel", "training.history.MemberHistory"}
 MORE = {
     "cli": {"cli.ending", "cli.inputs", "cli.options", "cli.screen", "cli.streams"},  # no commands
     "runs/on_ray.py": {"engines.ray.connect"},
     # Plans, trains and builds, several tables at a time.
-    "runs/stacks.py": {*FITS, "density", "fit", "score.ensemble", "settings", "training"},
-    "reproduction/detector_jobs.py": {*FITS, "settings.read_seed"},
+    "runs/stacks.py": {*FITS, "density", "fitting", "score.ensemble", "training"},
+    "reproduction/detector_jobs.py": {*FITS, "fitting.recipe.read_seed"},
     "studies/label_page.py": {"labelling"},
-    "studies/onnx.py": {"graph"},
+    "studies/onnx.py": {"export.onnx"},
     # Builds scores without one of their parts.
-    "studies/parts.py": {"density.rows", "fit", "score", "training.roles.Plan"},
-    "studies/scale.py": {"batches.BatchScorer"},
-    "studies/speed.py": {"density.rows", "fit", "score.part", "settings", "threads", "training"},
+    "studies/parts.py": {"density.rows", "fitting.fit", "score", "training.roles.Plan"},
+    "studies/scale.py": {"scoring.batches.BatchScorer"},
+    "studies/speed.py": {"density.rows", "fitting", "process.threads", "score.part", "training"},
 }
 
 

@@ -14,7 +14,7 @@ from catboost import CatBoostClassifier
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier import AnomalyDetector
-from fewlier.plot import ReasonDisplay
+from fewlier.report.plots import ReasonDisplay
 
 CATEGORIES = ["service"]
 KINDS = ["scan", "guessing", "leak"]

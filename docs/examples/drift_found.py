@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fewlier import AnomalyDetector
-from fewlier.plot import PValueDisplay, ScoreDisplay
+from fewlier.report.plots import PValueDisplay, ScoreDisplay
 
 
 def batches(n, seed, *, fahrenheit=False, new_flour=False, dead_probe=False, n_bad=0):

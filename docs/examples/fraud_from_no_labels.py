@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fewlier import AnomalyDetector, Session
-from fewlier.plot import ScoreDisplay
+from fewlier.report.plots import ScoreDisplay
 
 
 def payments(n, n_fraud, seed):
@@ -58,7 +58,7 @@ orders.head()
 #
 # `Session` asks about the row that is most worth asking about. Before the first answer that is the
 # oddest row of the table; every answer changes the order. A person would answer on the page of
-# `fewlier label` or in a notebook widget, `fewlier.notebook.label(session)`; both show the same
+# `fewlier label`, or in a notebook, `fewlier.labelling.widget.label(session)`; both show the same
 # questions as this loop.
 
 # %%

@@ -14,7 +14,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier import AnomalyDetector
-from fewlier.plot import ReasonDisplay, ScoreDisplay
+from fewlier.report.plots import ReasonDisplay, ScoreDisplay
 
 GAPS = {"speed": 0.0, "flow": 0.1, "pressure": 0.15, "temperature": 0.2, "vibration": 0.15}
 SENSORS = list(GAPS)

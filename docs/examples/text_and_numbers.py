@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fewlier import AnomalyDetector, FewlierWarning
-from fewlier.plot import CurveDisplay, ReasonDisplay
+from fewlier.report.plots import CurveDisplay, ReasonDisplay
 
 PER_NIGHT = {"BER": 110, "VIE": 130, "ZRH": 190, "LYS": 120}
 

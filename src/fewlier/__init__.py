@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fewlier.decision.evaluation import evaluate
-    from fewlier.density.autoencoder import Autoencoder
-    from fewlier.density.flow import Flow
+    from fewlier.density.alternatives.autoencoder import Autoencoder
+    from fewlier.density.alternatives.flow import Flow
+    from fewlier.density.alternatives.vae import Vae
     from fewlier.density.made import Made
-    from fewlier.density.vae import Vae
     from fewlier.detector import AnomalyDetector
     from fewlier.errors import FewlierError, FewlierWarning, FormatError, UserError
     from fewlier.labelling.session import Session
@@ -33,16 +33,16 @@ __all__ = [
 
 _HOMES = {
     "AnomalyDetector": "fewlier.detector",
-    "Autoencoder": "fewlier.density.autoencoder",
+    "Autoencoder": "fewlier.density.alternatives.autoencoder",
     "FewlierError": "fewlier.errors",
     "FewlierWarning": "fewlier.errors",
-    "Flow": "fewlier.density.flow",
+    "Flow": "fewlier.density.alternatives.flow",
     "FormatError": "fewlier.errors",
     "LabelColumn": "fewlier.table.label_column",
     "Made": "fewlier.density.made",
     "Session": "fewlier.labelling.session",
     "UserError": "fewlier.errors",
-    "Vae": "fewlier.density.vae",
+    "Vae": "fewlier.density.alternatives.vae",
     "evaluate": "fewlier.decision.evaluation",
 }
 
@@ -51,6 +51,8 @@ def __getattr__(name: str) -> object:
     """Import public names when they are first used: torch takes a second to load."""
     if name == "__version__":
         return _version()
+    if name == "plot":
+        return _load("fewlier.report.plots")
     if name in _HOMES:
         return getattr(_load(_HOMES[name]), name)
     raise AttributeError(f"module 'fewlier' has no attribute {name!r}")

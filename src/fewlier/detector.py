@@ -11,33 +11,33 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from fewlier import markup
-from fewlier.arrays import Floats, Ints
 from fewlier.decision.drift import Drift
 from fewlier.density import read_density
 from fewlier.density.base import DensitySettings
 from fewlier.density.made import Made
 from fewlier.errors import ParameterError
-from fewlier.fit import fit_plan
-from fewlier.given import read_given, read_validation
+from fewlier.fitting.fit import fit_plan
+from fewlier.fitting.given import read_given, read_validation
+from fewlier.fitting.kept_rows import KeptRows
+from fewlier.fitting.recipe import read_recipe, read_seed
+from fewlier.fitting.summary import Summary, summarise
+from fewlier.fitting.update import update_model
 from fewlier.modelfile.file import Saved, load, save
-from fewlier.progress import Progress, silent
+from fewlier.process import markup
+from fewlier.process.memory import within_memory
+from fewlier.process.progress import Progress, silent
 from fewlier.reasons.explanation import Explanation, explain
-from fewlier.room import within_memory
-from fewlier.score.held_out import held_out_scores
+from fewlier.score.calibrate import held_out_scores
 from fewlier.score.model import FittedModel
-from fewlier.scored import judge
-from fewlier.settings import read_recipe, read_seed
-from fewlier.summary import Summary, summarise
+from fewlier.scoring.scored import judge
 from fewlier.table import Table
+from fewlier.table.arrays import Floats, Ints
 from fewlier.table.labels import Labels
 from fewlier.table.matching import match_rows
 from fewlier.table.origin import Origin
 from fewlier.training.history import MemberHistory
-from fewlier.training.kept_rows import KeptRows
 from fewlier.training.roles import Selection, make_plan, plan_with_validation
 from fewlier.training.unlabelled import Unlabelled
-from fewlier.update import update_model
 
 
 @final

@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 from processes import Done, plain
 
-from fewlier import AnomalyDetector, Made, cli, demo, detector
+from fewlier import AnomalyDetector, Made, cli, detector
+from fewlier.cli import demonstration
 
 
 @pytest.fixture(autouse=True)
@@ -74,5 +75,5 @@ def quick(monkeypatch):
 def quick_demo(monkeypatch, tmp_path):
     """Let `fewlier demo` fit at once, in an empty folder."""
     tiny = {"density": Made(hidden=(8,), n_orderings=2), "max_epochs": 2}
-    monkeypatch.setattr(demo, "AnomalyDetector", partial(AnomalyDetector, **tiny))
+    monkeypatch.setattr(demonstration, "AnomalyDetector", partial(AnomalyDetector, **tiny))
     monkeypatch.chdir(tmp_path)

@@ -11,7 +11,8 @@ import typer
 from factories import payments
 from processes import COMMAND, plain, run
 
-from fewlier import UserError, __version__, cli, demo
+from fewlier import UserError, __version__, cli
+from fewlier.cli import demonstration
 from fewlier.cli.app import app
 
 COMMANDS = typer.main.get_command(app).commands
@@ -111,6 +112,8 @@ def test_the_help_is_readable_at_80_columns(name, fewlier, monkeypatch):
     starts = [i for i, line in enumerate(lines) if re.match(r"│[ *]+--|╰", line)]
     flags = {flag for line in lines for flag in re.findall(r"--[a-z][a-z-]*", line)}
     for option in COMMANDS[name].params:
+        if getattr(option, "hidden", False):
+            continue
         assert {*option.opts, *option.secondary_opts} - {"-o", "-m", option.name} <= flags
     # Neither is an option cut nor its text squeezed into a narrow column.
     assert not any("…" in line for line in lines)
@@ -205,7 +208,7 @@ def demo_raises(monkeypatch):
         def fail(*_):
             raise error
 
-        monkeypatch.setattr(demo, "run", fail)
+        monkeypatch.setattr(demonstration, "run", fail)
         monkeypatch.setattr(sys, "argv", ["fewlier", "demo"])
 
     return arrange

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from factories import FEATURES, payments, small
 
-from fewlier.table import reading
+from fewlier.files import reading
 
 ROWS = payments(80, seed=2)
 TEXT = ROWS.to_csv(index=False)

@@ -7,7 +7,7 @@ import sys
 import pytest
 from processes import plain
 
-from fewlier import demo
+from fewlier.cli import demonstration
 
 
 @pytest.mark.slow
@@ -24,8 +24,8 @@ def test_it_compares_fits_with_and_without_labels_and_gives_reasons(fewlier, fol
     rows, end = shown.split("Most anomalous test rows")[1].split("The same as a page")
     assert "to open in a browser: fewlier-demo/report.html" in end
     assert "fewlier label fewlier-demo/train.csv" in end
-    assert len(re.findall(r"\d+ │ +\d+\.\d │ malignant", rows)) >= demo.N_SHOWN - 1
-    assert len(re.findall(r" = [\d.]+, expected [^:]+: \+\d", rows)) == demo.N_SHOWN * 3
+    assert len(re.findall(r"\d+ │ +\d+\.\d │ malignant", rows)) >= demonstration.N_SHOWN - 1
+    assert len(re.findall(r" = [\d.]+, expected [^:]+: \+\d", rows)) == demonstration.N_SHOWN * 3
 
     written = ("train.csv", "test.csv", "tumours.fewlier", "report.html")
     assert set(folder()) == {f"fewlier-demo/{name}" for name in written}
@@ -80,6 +80,6 @@ def test_it_writes_its_tables_for_the_other_commands(fewlier, tmp_path):
 
 
 def test_training_and_test_rows_are_all_rows_once():
-    split = demo.breast_cancer(n_labels=6, seed=0)
+    split = demonstration.breast_cancer(n_labels=6, seed=0)
     assert sorted([*split.training, *split.test]) == list(range(569))
     assert split.labels[split.training].sum() == 6

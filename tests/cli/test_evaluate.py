@@ -10,7 +10,7 @@ from processes import plain
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier import AnomalyDetector
-from fewlier.table import reading
+from fewlier.files import reading
 
 ROWS = payments(150, seed=1)
 IS_FRAUD = ROWS["fraud"] == 1

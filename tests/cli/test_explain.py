@@ -9,7 +9,7 @@ from factories import FEATURES, payments
 from processes import plain
 
 from fewlier import AnomalyDetector
-from fewlier.table import reading
+from fewlier.files import reading
 
 ROWS = payments(150, seed=1)
 

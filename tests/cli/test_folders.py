@@ -18,7 +18,7 @@ from cli.test_stopping import ended, line_with, started
 from factories import FEATURES, payments
 
 from fewlier import AnomalyDetector
-from fewlier.table import sampling, streams
+from fewlier.files import sampling, streams
 
 ROWS = payments(300, seed=7)
 PARTS = {"2025/a": ROWS[:120], "2025/b": ROWS[120:210], "2026/a": ROWS[210:]}
@@ -370,7 +370,7 @@ def test_a_full_disk_is_told_and_a_rerun_starts_clean(big, model, tmp_path, fold
 @pytest.mark.parametrize("is_reading", [True, False])
 def test_reading_shows_bytes_and_rows(is_reading, big, capsys, monkeypatch):
     from fewlier.cli import screen
-    from fewlier.table.folder import TableFolder
+    from fewlier.files.folder import TableFolder
 
     monkeypatch.setattr(screen, "SECONDS_BETWEEN_LINES", 0)
     with screen.fit_progress("no model was written.") as show:

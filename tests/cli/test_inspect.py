@@ -13,7 +13,7 @@ from processes import plain
 from fewlier import AnomalyDetector, FormatError, __version__
 from fewlier.cli import inspect
 from fewlier.modelfile import inspection
-from fewlier.state import State
+from fewlier.modelfile.state import State
 
 
 def test_inspect_tells_in_json_what_the_model_is(model, fewlier):

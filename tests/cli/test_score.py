@@ -17,8 +17,8 @@ import pytest
 from factories import FEATURES, payments
 
 from fewlier import AnomalyDetector
-from fewlier.scored import ADDED
-from fewlier.table import reading
+from fewlier.files import reading
+from fewlier.scoring.scored import ADDED
 
 ROWS = payments(150, seed=1)
 N = len(ROWS)

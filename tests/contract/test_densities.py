@@ -13,7 +13,7 @@ from fewlier import FormatError, UserError
 from fewlier.density import DENSITIES, settings_from, settings_record
 from fewlier.density.base import skeleton
 from fewlier.density.rows import Rows
-from fewlier.state import State
+from fewlier.modelfile.state import State
 from fewlier.table import Encoder, Table, infer_schema
 
 each_density = pytest.mark.parametrize("name", DENSITIES)

@@ -7,10 +7,10 @@ from factories import small, visits
 
 from fewlier.density.rows import Rows
 from fewlier.errors import FormatError
+from fewlier.modelfile.state import State
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.model import PARTS
 from fewlier.score.part import HeldOut
-from fewlier.state import State
 
 N, N_ODD = 120, 8
 CPU = torch.device("cpu")

@@ -9,7 +9,7 @@ from scipy import stats
 from fewlier import AnomalyDetector
 from fewlier.decision.drift import LEAST_DISTANCE, LEVEL, Change, Drift, Reference, compare
 from fewlier.errors import FormatError
-from fewlier.state import State
+from fewlier.modelfile.state import State
 from fewlier.table import Encoder, Table, infer_schema
 
 CITIES = ["Bern", "Oslo", "Rome"]

@@ -11,7 +11,7 @@ from torch import nn
 from zuko.flows import MAF, NSF
 
 from fewlier import Flow, UserError
-from fewlier.density import flow as flows
+from fewlier.density.alternatives import flow as flows
 from fewlier.density.rows import Rows
 from fewlier.table import Encoder, Table, infer_schema
 

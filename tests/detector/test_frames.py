@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from factories import FEATURES, payments, small
 
-from fewlier.batches import BatchScorer
-from fewlier.scored import ADDED
+from fewlier.scoring.batches import BatchScorer
+from fewlier.scoring.scored import ADDED
 
 ROWS = payments(40, seed=1)[FEATURES]
 LIBRARIES = {

@@ -9,11 +9,11 @@ import torch
 from factories import small
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.batches import BatchScorer
-from fewlier.files import score_file
-from fewlier.graph.whole import Whole
-from fewlier.table import sampling
-from fewlier.table.reading import open_table
+from fewlier.export.onnx.whole import Whole
+from fewlier.files import sampling
+from fewlier.files.reading import open_table
+from fewlier.scoring.batches import BatchScorer
+from fewlier.scoring.files import score_file
 
 N = 300
 SAID = {"co": -200, "age": [0, -1], "city": "?", "when": "1970-01-01", "price": "-200"}

@@ -10,7 +10,7 @@ import pytest
 from factories import FEATURES, payments, small
 
 from fewlier import FewlierWarning, UserError
-from fewlier.table import reading, sampling, streams
+from fewlier.files import reading, sampling, streams
 from fewlier.table.label_column import LabelColumn
 
 ROWS = payments(300, seed=2).drop(columns="id")

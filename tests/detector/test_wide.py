@@ -8,7 +8,9 @@ import pytest
 import torch
 from factories import payments, small
 
-from fewlier import FewlierWarning, Made, UserError, fit, room, settings
+from fewlier import FewlierWarning, Made, UserError
+from fewlier.fitting import fit, recipe
+from fewlier.process import memory
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.training.stack import bytes_to_train
 
@@ -20,7 +22,7 @@ def never(share):
 
 
 def test_more_columns_than_a_model_has_room_for_are_refused(monkeypatch):
-    monkeypatch.setattr(settings, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(recipe, "MAX_COLUMNS", 2)
     with pytest.raises(UserError, match=r"at most 2 columns to learn from; got 3. Leave out"):
         small().fit(FEATURES, progress=never)
 
@@ -75,14 +77,14 @@ def test_another_error_of_the_same_type_is_left_alone():
 
 
 def test_the_limit_of_memory_is_the_lowest_that_is_set(tmp_path, monkeypatch):
-    everything = room.memory_limit()
+    everything = memory.memory_limit()
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(room, "_CGROUP", (str(limit), str(tmp_path / "absent")))
+    monkeypatch.setattr(memory, "_CGROUP", (str(limit), str(tmp_path / "absent")))
     limit.write_text("max\n", "utf-8")
-    assert room.memory_limit() >= everything
+    assert memory.memory_limit() >= everything
     limit.write_text("123456\n", "utf-8")
-    assert room.memory_limit() == 123456
+    assert memory.memory_limit() == 123456
     program = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)); "
-    program += "from fewlier.room import memory_limit; print(memory_limit())"
+    program += "from fewlier.process.memory import memory_limit; print(memory_limit())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert int(done.stdout) == 2**30

@@ -7,7 +7,7 @@ from labelling.tables import mixed
 
 from fewlier import Session
 from fewlier.errors import LeftOutWarning
-from fewlier.labelling.desk import Desk
+from fewlier.labelling.page.desk import Desk
 
 HOSTILE = "<img src=x onerror=window.hacked=1>"
 

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from labelling.conftest import HOSTILE, open_session, shop
 
-from fewlier import AnomalyDetector, Session, stopping
-from fewlier.labelling.desk import MOST_TEXT, Desk
+from fewlier import AnomalyDetector, Session
+from fewlier.labelling.page.desk import MOST_TEXT, Desk
 from fewlier.labelling.subject import cells_of
-from fewlier.shown import whole
+from fewlier.process import signals
+from fewlier.process.escape import whole
 
 
 def ask(desk, action="state", **body):
@@ -233,8 +234,8 @@ def test_a_model_is_saved_where_the_command_said_and_nowhere_else(desk, session,
 
 def test_who_stops_the_program_during_a_save_hears_that_no_model_was_written(desk, monkeypatch):
     told = []
-    monkeypatch.setattr(AnomalyDetector, "save", lambda *_: told.append(stopping._farewells[-1]()))
+    monkeypatch.setattr(AnomalyDetector, "save", lambda *_: told.append(signals._farewells[-1]()))
     answer(desk)
     ask(desk, "save")
     assert told == ["stopped; no model was written, and 1 answers are kept."]
-    assert "no model" not in stopping._farewells[-1]()
+    assert "no model" not in signals._farewells[-1]()

@@ -14,11 +14,11 @@ from labelling.tables import mixed
 
 from fewlier import UserError
 from fewlier.errors import FewlierWarning
-from fewlier.labelling.answers import Answer
-from fewlier.labelling.journal import Journal, now, read_answers
-from fewlier.labelling.ledger import Ledger
-from fewlier.labelling.merge import merge
-from fewlier.labelling.told import answered_rows
+from fewlier.labelling.answers.answer import Answer
+from fewlier.labelling.answers.journal import Journal, now, read_answers
+from fewlier.labelling.answers.ledger import Ledger
+from fewlier.labelling.answers.merge import merge
+from fewlier.labelling.answers.told import answered_rows
 from fewlier.table import Table
 
 ROWS = Table.of([[1, "a"], [2, "b"], [1, "a"], [3, None], [1, "a"]])

@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from fewlier.errors import UserError
-from fewlier.labelling.page import MAX_BODY, make_app, serving
-from fewlier.notebook import label
+from fewlier.labelling.page.app import MAX_BODY, make_app, serving
+from fewlier.labelling.widget import label
 
 PORT, TOKEN = 8765, "the-right-token"
 HOME = f"http://127.0.0.1:{PORT}"

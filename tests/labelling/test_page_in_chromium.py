@@ -20,8 +20,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 from words import BROKEN, NAMES, WIDTHS, wordy
 
 from fewlier import Session
-from fewlier.labelling.desk import Desk
-from fewlier.labelling.page import serving
+from fewlier.labelling.page.app import serving
+from fewlier.labelling.page.desk import Desk
 from fewlier_bench.studies.browser import PHONE, Screen, resize
 
 pytestmark = pytest.mark.slow

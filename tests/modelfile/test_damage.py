@@ -8,9 +8,9 @@ from factories import visits
 from model_files import first_nodes, fitted, parts_of, replace_at, rewritten
 
 from fewlier import AnomalyDetector, FormatError
+from fewlier.fitting.kept_rows import ROLES
 from fewlier.modelfile.file import Saved
-from fewlier.state import State
-from fewlier.training.kept_rows import ROLES
+from fewlier.modelfile.state import State
 
 
 def refused(manifest, tensors):

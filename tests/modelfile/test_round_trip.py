@@ -141,7 +141,7 @@ def test_a_file_without_a_memory_is_smaller_by_its_rows_and_scores_the_same(
 @pytest.mark.slow
 def test_the_memory_of_a_very_wide_table_loads(monkeypatch, tmp_path):
     monkeypatch.setattr(
-        "fewlier.training.kept_rows.MAX_KEPT_BYTES", 1
+        "fewlier.fitting.kept_rows.MAX_KEPT_BYTES", 1
     )  # a row for each role and fold
     loaded = AnomalyDetector.load(saved_as(fitted(), tmp_path))
     assert len(loaded._kept_rows) <= 10

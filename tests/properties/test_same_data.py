@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewlier import UserError
+from fewlier.files.reading import open_table
 from fewlier.table import Table, infer_schema
 from fewlier.table.cells import MISSING
-from fewlier.table.reading import open_table
 
 GAPS = st.sampled_from([*MISSING, " ", " NA ", "\tnull"])
 WORDS = st.sampled_from(["a", "b ", "true", "False", "3.0", "3", "07"])

@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fewlier import UserError
-from fewlier.table import reading
-from fewlier.table.reading import open_table
-from fewlier.table.writing import create_table
+from fewlier.files import reading
+from fewlier.files.reading import open_table
+from fewlier.files.writing import create_table
 
 AWKWARD = st.text(st.sampled_from("ab,;|\t\"'\r\n é日 \x00\ufeff0"), max_size=6)
 CELLS = AWKWARD | st.text(st.characters(codec="utf-8"), max_size=8)

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 from factories import FEATURES, payments, small
 
-from fewlier.report import gather, render
+from fewlier.files.reading import TableFile
+from fewlier.report.facts import gather
+from fewlier.report.page import render
 from fewlier.table.label_column import LabelColumn
-from fewlier.table.reading import TableFile
 
 HOSTILE = [
     "<script>window.hacked = 1</script>",

@@ -5,13 +5,13 @@ import pytest
 from factories import FEATURES, payments
 
 from fewlier import UserError
-from fewlier.files import explain_file
+from fewlier.files import reading
+from fewlier.files.reading import open_table
 from fewlier.report import facts as module
-from fewlier.report import gather
+from fewlier.report.facts import gather
 from fewlier.report.thresholds import tabulate_thresholds
-from fewlier.table import reading
+from fewlier.scoring.files import explain_file
 from fewlier.table.label_column import LabelColumn
-from fewlier.table.reading import open_table
 
 ROWS = payments(400, seed=1)
 

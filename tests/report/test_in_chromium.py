@@ -12,8 +12,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from words import BROKEN, NAMES, WIDTHS, wordy
 
-from fewlier.report import render
-from fewlier.report.page import _short
+from fewlier.report.page import _short, render
 from fewlier.report.thresholds import tabulate_thresholds
 from fewlier_bench.studies.browser import PHONE, Screen, resize
 

@@ -16,8 +16,9 @@ import pytest
 from factories import FEATURES, payments
 
 from fewlier import UserError
-from fewlier.report import page, render, write_report
+from fewlier.report import page
 from fewlier.report.figures import draw, locate_x_axis, make_displays
+from fewlier.report.page import render, write_report
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -9,8 +9,8 @@ from scipy.stats import norm, rankdata
 from sklearn.preprocessing import StandardScaler
 
 from fewlier import FormatError
-from fewlier.score.coordinates import COORDINATES, NormalScores, Standardised
-from fewlier.state import State
+from fewlier.modelfile.state import State
+from fewlier.score.neighbours.coordinates import COORDINATES, NormalScores, Standardised
 
 SCALES = pytest.mark.parametrize("scales", COORDINATES.values(), ids=COORDINATES)
 

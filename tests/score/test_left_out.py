@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from fewlier.score.coordinates import COORDINATES
-from fewlier.score.left_out import LeftOut
-from fewlier.score.nearest import Landmarks, column_ratios, weights_of
+from fewlier.score.neighbours.coordinates import COORDINATES
+from fewlier.score.neighbours.left_out import LeftOut
+from fewlier.score.neighbours.nearest import Landmarks, column_ratios, weights_of
 
 KINDS = {
     "numbers": lambda rng: rng.normal(size=(30, 3)),

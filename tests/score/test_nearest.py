@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fewlier.score.nearest import Landmarks
+from fewlier.score.neighbours.nearest import Landmarks
 
 
 def integers(n, seed, width=4):

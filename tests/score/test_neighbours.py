@@ -12,15 +12,15 @@ from stored import reread
 
 from fewlier import FormatError
 from fewlier.density.rows import Rows
-from fewlier.score import view as module
-from fewlier.score.coordinates import COORDINATES
-from fewlier.score.held_out import held_out_scores
-from fewlier.score.neighbours import Neighbours
+from fewlier.modelfile.state import State
+from fewlier.score.calibrate import held_out_scores
+from fewlier.score.neighbours import view as module
+from fewlier.score.neighbours.coordinates import COORDINATES
+from fewlier.score.neighbours.part import Neighbours
+from fewlier.score.neighbours.view import n_rows_at_most
 from fewlier.score.part import HeldOut
 from fewlier.score.scorer import Scorer
-from fewlier.score.selection import own_passes
-from fewlier.score.view import n_rows_at_most
-from fewlier.state import State
+from fewlier.score.shares import own_passes
 from fewlier.table import Table
 
 

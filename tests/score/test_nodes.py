@@ -6,8 +6,8 @@ import torch
 from sklearn.tree import DecisionTreeClassifier
 
 from fewlier import FormatError
-from fewlier.score.nodes import Nodes
-from fewlier.state import State
+from fewlier.modelfile.state import State
+from fewlier.score.learned.nodes import Nodes
 
 CPU = torch.device("cpu")
 N, N_TREES, N_FEATURES = 300, 7, 6

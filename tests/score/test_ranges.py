@@ -6,9 +6,9 @@ import pytest
 from factories import small
 
 from fewlier.errors import FormatError
+from fewlier.modelfile.state import State
 from fewlier.reasons.reason import UNLIKE
 from fewlier.score.ranges import Ranges
-from fewlier.state import State
 
 N = 700
 

@@ -7,8 +7,8 @@ import torch
 from shops import N_ODD, N, distances, encoded, neighbours, view
 
 from fewlier.density.rows import Rows
-from fewlier.score.coordinates import COORDINATES, Standardised
-from fewlier.score.space import Space
+from fewlier.score.neighbours.coordinates import COORDINATES, Standardised
+from fewlier.score.neighbours.space import Space
 
 SCALES = pytest.mark.parametrize("scales", COORDINATES.values(), ids=COORDINATES)
 

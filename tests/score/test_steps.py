@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewlier import FormatError
-from fewlier.score.steps import MAX_STEPS, Steps
-from fewlier.state import State
+from fewlier.modelfile.state import State
+from fewlier.score.learned.steps import MAX_STEPS, Steps
 
 CPU = torch.device("cpu")
 N_FEATURES = 3

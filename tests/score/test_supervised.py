@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from fewlier.density.rows import Rows
+from fewlier.score.learned.supervised import Bags, Features
+from fewlier.score.learned.trees import Rules, Trees
+from fewlier.score.neighbours.space import NumericColumns
 from fewlier.score.part import HeldOut
-from fewlier.score.space import NumericColumns
-from fewlier.score.supervised import Bags, Features
-from fewlier.score.trees import Rules, Trees
 
 N, N_ODD = 300, 8
 IDS = np.arange(1000, 1000 + N)

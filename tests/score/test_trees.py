@@ -11,8 +11,8 @@ from sklearn import ensemble, tree
 from sklearn.metrics import roc_auc_score
 
 from fewlier.density.rows import Rows
-from fewlier.score.supervised import Bag
-from fewlier.score.trees import Rules, Trees
+from fewlier.score.learned.supervised import Bag
+from fewlier.score.learned.trees import Rules, Trees
 from fewlier.table import Table
 
 CPU = torch.device("cpu")

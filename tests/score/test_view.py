@@ -12,10 +12,10 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from fewlier import FormatError
 from fewlier.density.rows import Rows
-from fewlier.score.coordinates import COORDINATES, NormalScores
-from fewlier.score.nearest import LEAST
-from fewlier.score.view import View
-from fewlier.state import State
+from fewlier.modelfile.state import State
+from fewlier.score.neighbours.coordinates import COORDINATES, NormalScores
+from fewlier.score.neighbours.nearest import LEAST
+from fewlier.score.neighbours.view import View
 
 SCALES = pytest.mark.parametrize("scales", COORDINATES.values(), ids=COORDINATES)
 

@@ -180,7 +180,7 @@ def test_nothing_else_opens_a_connection(package):
     source = Path(package.__file__).parent
     may = {
         Path("data", "download.py"): {"pooch"},
-        Path("labelling", "page.py"): {"socket"},
+        Path("labelling", "page", "app.py"): {"socket"},
         Path("service", "server.py"): {"socket"},
         Path("studies", "serve.py"): {"http"},  # puts load on a service of this machine
     }

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from factories import small
 
-from fewlier.batches import BatchScorer
+from fewlier.scoring.batches import BatchScorer
 from fewlier_bench.cli.studies import run_study
 from fewlier_bench.studies import scale
 

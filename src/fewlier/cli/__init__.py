@@ -1,14 +1,15 @@
 """The command line: parse, one call, print.
 
-Read in this order: streams, flags, screen, ending, options, inputs, fit, update, score, evaluate,
-explain, threshold, inspect, report, check, keys, asking, label, demo, export, serve, app.
+Read in this order: streams, flags, screen, ending, options, inputs, fit, update, score,
+evaluate, explain, threshold, inspect, report, check, keys, asking, label, demonstration, demo,
+export, serve, app.
 """
 
 import gc
 from typing import NoReturn
 
 from fewlier.cli.streams import prepare_streams
-from fewlier.stopping import listen
+from fewlier.process.signals import listen
 
 __all__ = ["main", "run"]
 

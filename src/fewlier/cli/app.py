@@ -59,7 +59,7 @@ def _device(torch: str) -> str:
     """Return where `device="auto"` computes, without loading torch if it is built for the CPU."""
     if torch.endswith("+cpu"):
         return "cpu"
-    from fewlier.settings import available_device
+    from fewlier.fitting.recipe import available_device
 
     return str(available_device("auto"))
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from fewlier.cli.keys import END, read_text, reading_keys
 from fewlier.cli.screen import print_grid, say
 from fewlier.errors import UserError
-from fewlier.shown import shown, whole
+from fewlier.process.escape import shown, whole
 
 if TYPE_CHECKING:
-    from fewlier.labelling.answers import Cell
+    from fewlier.labelling.answers.answer import Cell
     from fewlier.labelling.question import Progress, Question
     from fewlier.labelling.session import Session
 

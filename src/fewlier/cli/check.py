@@ -14,7 +14,7 @@ from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_facts, echo_json, print_grid
 
 if TYPE_CHECKING:
-    from fewlier.table.check import TableCheck
+    from fewlier.fitting.check import TableCheck
 
 MAX_SHOWN = 100  # columns; a table may have thousands
 MAX_ALIKE = 3  # remarks on a column that differ in the value alone
@@ -32,8 +32,8 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     as_json: options.AsJson = False,
 ) -> None:
     """Look at a table before fitting: what it holds, and what `fit` would make of it."""
-    from fewlier.table.check import check_file
-    from fewlier.table.reading import is_standard, open_table
+    from fewlier.files.reading import is_standard, open_table
+    from fewlier.fitting.check import check_file
 
     labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])
     with open_table(table) as file:
@@ -89,7 +89,7 @@ def _kinds(columns: dict[str, str]) -> dict[str, str]:
     words = {said.partition(":")[0] for said in columns.values()} - {*Kind, IGNORE}
     if not any(word.isidentifier() for word in words):
         return columns
-    from fewlier.settings import split_conditionals
+    from fewlier.fitting.recipe import split_conditionals
 
     return split_conditionals(columns)[0]
 

@@ -8,7 +8,7 @@ from fewlier.cli.screen import echo, say
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
-    from fewlier.demo import Split
+    from fewlier.cli.demonstration import Split
     from fewlier.detector import AnomalyDetector
 
 MODEL = "tumours.fewlier"
@@ -28,7 +28,7 @@ def demo(
     """Fit, score, explain and report on a built-in table, with and without labels."""
     from rich.console import Console
 
-    from fewlier.demo import TABLES, breast_cancer, run, write_tables
+    from fewlier.cli.demonstration import TABLES, breast_cancer, run, write_tables
 
     if tables is not None:
         _make(tables, "--tables")
@@ -49,7 +49,7 @@ def demo(
 
 def _make(folder: Path, option: str = "--output") -> None:
     """Make a folder, before any work, that files can be written to."""
-    from fewlier.table.writing import check_output
+    from fewlier.files.writing import check_output
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -63,12 +63,12 @@ def _make(folder: Path, option: str = "--output") -> None:
 
 def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
     """Write the report, where the packages for it are installed; say whether it was."""
-    from fewlier.demo import LABEL, test_rows
-    from fewlier.progress import silent
-    from fewlier.report import gather, write_report
-    from fewlier.report.page import require_extra
+    from fewlier.cli.demonstration import LABEL, test_rows
+    from fewlier.files.reading import TableFile
+    from fewlier.process.progress import silent
+    from fewlier.report.facts import gather
+    from fewlier.report.page import require_extra, write_report
     from fewlier.table.label_column import LabelColumn
-    from fewlier.table.reading import TableFile
 
     try:
         require_extra()

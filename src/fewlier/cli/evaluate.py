@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fewlier.cli import options
 from fewlier.cli.inputs import open_table_and_model, read_label
 from fewlier.cli.screen import echo_facts, echo_json, print_grid
-from fewlier.shown import shown
+from fewlier.process.escape import shown
 
 if TYPE_CHECKING:
     from fewlier.decision.evaluation import Evaluation, KindEvaluation
@@ -31,7 +31,7 @@ def evaluate(
     """Compare the scores of labelled rows with their labels."""
     nothing = "nothing was lost."
     with open_table_and_model(table, model, "evaluating", nothing) as (file, detector, show):
-        from fewlier.files import evaluate_file
+        from fewlier.scoring.files import evaluate_file
 
         found = evaluate_file(detector, file, read_label(label, anomaly, normal), show)
     if as_json:

@@ -8,11 +8,11 @@ from fewlier.cli.evaluate import print_kinds
 from fewlier.cli.inputs import open_table_and_model, read_cell, read_label
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json, print_grid
-from fewlier.shown import shown
+from fewlier.process.escape import shown
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
-    from fewlier.files import TopRows
+    from fewlier.scoring.files import TopRows
 
 N_EXPLAINED = 10
 
@@ -44,8 +44,8 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
     """Say which columns make the oddest rows, or the rows you choose, odd."""
     nothing = "nothing was lost."
     with open_table_and_model(table, model, "explaining", nothing) as (file, detector, show):
-        from fewlier.files import explain_file
-        from fewlier.table.choice import RowChoice
+        from fewlier.scoring.choice import RowChoice
+        from fewlier.scoring.files import explain_file
 
         cells = [read_cell(text, file.columns) for text in id_ or []]
         choice = RowChoice(file, row or [], cells) if row or cells else None

@@ -8,7 +8,7 @@ from fewlier.cli.inputs import check_file_output
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json, say
 from fewlier.errors import missing_package
-from fewlier.stopping import farewell
+from fewlier.process.signals import farewell
 
 
 def export(
@@ -30,8 +30,8 @@ def export(
     with farewell(lambda: "stopped; no graph was written."):
         say("writing the graph; this takes half a minute to a few minutes.")
         from fewlier.detector import AnomalyDetector
-        from fewlier.graph.export import export as write
-        from fewlier.graph.export import facts_of
+        from fewlier.export.onnx.export import export as write
+        from fewlier.export.onnx.export import facts_of
 
         detector = AnomalyDetector.load(model)
         found = write(detector.model_, output, is_checked=check, tell=say)

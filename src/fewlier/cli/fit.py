@@ -18,7 +18,7 @@ from fewlier.cli.screen import announcing, echo, echo_json, fit_progress, say, w
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
-    from fewlier.files import Answers
+    from fewlier.scoring.files import Answers
 
 COLUMNS, TIME, METHOD, FILE = "Columns", "Time", "Method", "Model file"
 
@@ -127,9 +127,9 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     Faster: fewer --max-epochs, a shorter --patience, a smaller network
     (--density-option hidden=32), --selection best, or a GPU.
     """
-    from fewlier.progress import FitProgress
-    from fewlier.table.folder import TableFolder, open_tables
-    from fewlier.table.reading import open_table
+    from fewlier.files.folder import TableFolder, open_tables
+    from fewlier.files.reading import open_table
+    from fewlier.process.progress import FitProgress
 
     inputs = (path for path in (table, validation, labels) if path)
     check_file_output(output, "A model", *inputs)
@@ -137,7 +137,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         file = stack.enter_context(open_tables(table))
         held_back = stack.enter_context(open_table(validation)) if validation else None
         from fewlier.detector import AnomalyDetector  # after a wrong path has been reported
-        from fewlier.files import fit_file
+        from fewlier.scoring.files import fit_file
 
         detector = AnomalyDetector(
             columns=read_columns(column or [], ignore or []),
@@ -174,7 +174,7 @@ def _answers(path: Path | None) -> "Answers | None":
     """Return what puts the answers of a file among the labels."""
     if path is None:
         return None
-    from fewlier.labelling.told import read_told
+    from fewlier.labelling.answers.told import read_told
 
     return lambda rows, labels: read_told(path, rows, labels)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, overload
 
 from fewlier.cli.screen import progress
 from fewlier.errors import UserError
-from fewlier.progress import Progress
+from fewlier.process.progress import Progress
 
 if TYPE_CHECKING:
     from fewlier.density.base import DensitySettings
     from fewlier.detector import AnomalyDetector
+    from fewlier.files.reading import TableFile
     from fewlier.table.label_column import LabelColumn
-    from fewlier.table.reading import TableFile
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def open_table_and_model(
 
     The table comes first: a wrong path is reported before torch is loaded.
     """
-    from fewlier.table.reading import open_table
+    from fewlier.files.reading import open_table
 
     with open_table(table) as file:
         from fewlier.detector import AnomalyDetector
@@ -37,8 +37,8 @@ def open_table_and_model(
 
 def check_file_output(path: Path, what: str, *inputs: Path) -> None:
     """Refuse, before any work, a path that `what` cannot be written to."""
-    from fewlier.table.reading import is_standard
-    from fewlier.table.writing import check_output
+    from fewlier.files.reading import is_standard
+    from fewlier.files.writing import check_output
 
     if is_standard(path):
         raise UserError(f"{what} must be written to a file; got standard output. Give -o a path.")

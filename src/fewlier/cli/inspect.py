@@ -4,7 +4,7 @@ from typing import Any
 
 from fewlier.cli.options import AsJson, ModelFile
 from fewlier.cli.screen import echo, echo_json, print_grid
-from fewlier.shown import shown
+from fewlier.process.escape import shown
 
 MAX_SHOWN = 40  # columns; a table may have thousands
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fewlier.errors import UserError
-from fewlier.stopping import farewell
+from fewlier.process.signals import farewell
 
 NAMES = {"\x7f": "backspace", "\x08": "backspace", " ": "space", "\r": "enter", "\n": "enter"}
 END = "end"

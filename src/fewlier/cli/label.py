@@ -104,7 +104,7 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
         else:
             _serve(session, table, (port, browser), model_out)
         if model_out is not None:
-            from fewlier.labelling.desk import no_model_if_stopped
+            from fewlier.labelling.page.desk import no_model_if_stopped
 
             say("fitting a detector with all answers ...")
             with no_model_if_stopped(session):
@@ -122,14 +122,14 @@ def _open(
     random_state: int,
 ) -> Iterator["Session"]:
     """Open a session about the rows of a file."""
-    from fewlier.table.reading import is_standard, naming, open_table
+    from fewlier.files.reading import is_standard, naming, open_table
 
     if is_standard(table):
         raise UserError("The table must be a file; got standard input. Name a file.")
     with open_table(table) as file:
         from fewlier.detector import AnomalyDetector  # after a wrong path has been reported
-        from fewlier.files import read_rows
         from fewlier.labelling.session import Session
+        from fewlier.scoring.files import read_rows
 
         rows, labels = read_rows(file, label, is_complete=True)
     model, columns, said = detector
@@ -161,9 +161,9 @@ def _open(
 
 def _serve(session: "Session", table: Path, page: tuple[int, bool], model_out: Path | None) -> None:
     """Serve the page until the program is stopped."""
-    from fewlier.labelling.desk import Desk
-    from fewlier.labelling.page import serving
-    from fewlier.stopping import farewell
+    from fewlier.labelling.page.app import serving
+    from fewlier.labelling.page.desk import Desk
+    from fewlier.process.signals import farewell
 
     def if_stopped() -> str:
         return f"stopped; {len(session.history)} answers are kept."
@@ -184,11 +184,11 @@ def _serve(session: "Session", table: Path, page: tuple[int, bool], model_out: P
 
 def _export(table: Path, label: "LabelColumn | None", answers: Path, target: Path) -> None:
     """Write a table with the labels of a file of answers."""
-    from fewlier.files import read_rows
-    from fewlier.labelling.labelled import Labelled
-    from fewlier.labelling.told import read_told
-    from fewlier.table.reading import open_table
-    from fewlier.table.writing import check_output, create_table
+    from fewlier.files.reading import open_table
+    from fewlier.files.writing import check_output, create_table
+    from fewlier.labelling.answers.labelled import Labelled
+    from fewlier.labelling.answers.told import read_told
+    from fewlier.scoring.files import read_rows
 
     check_output(target, table, answers)
     with open_table(table) as file:
@@ -201,7 +201,7 @@ def _export(table: Path, label: "LabelColumn | None", answers: Path, target: Pat
 
 def _merge(paths: list[Path], output: Path, table: Path | None, as_json: bool) -> None:
     """Merge files of answers, and list the rows in conflict."""
-    from fewlier.labelling.merge import merge
+    from fewlier.labelling.answers.merge import merge
 
     if table is not None:
         raise UserError(f"Files of answers are merged without a table; got {table}. Leave it out.")

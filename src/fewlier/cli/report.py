@@ -23,9 +23,9 @@ def report(  # noqa: PLR0913 - options of a command are its arguments
     check_file_output(output, "A report", table, model)
     lost = "no report was written."
     with open_table_and_model(table, model, "reporting", lost) as (file, detector, show):
-        from fewlier.report import gather, write_report
-        from fewlier.report.page import require_extra
-        from fewlier.table.reading import is_standard
+        from fewlier.files.reading import is_standard
+        from fewlier.report.facts import gather
+        from fewlier.report.page import require_extra, write_report
 
         require_extra()
         facts = gather(

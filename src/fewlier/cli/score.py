@@ -12,14 +12,14 @@ from fewlier.cli.inputs import open_table_and_model
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo_json, progress, say
 from fewlier.errors import UserError
-from fewlier.shown import shown
+from fewlier.process.escape import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fewlier.files import ScoreReport
-    from fewlier.folders import Workers
-    from fewlier.table.folder import TableFolder
+    from fewlier.files.folder import TableFolder
+    from fewlier.scoring.files import ScoreReport
+    from fewlier.scoring.folders import Workers
 
 CLUSTER = "Cluster"
 
@@ -69,7 +69,7 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
 
     A folder or a pattern is scored file by file; the output folder appears when all is done.
     """
-    from fewlier.table.folder import TableFolder
+    from fewlier.files.folder import TableFolder
 
     if rate is not None:
         raise UserError(
@@ -96,13 +96,13 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
 def _score_file(
     table: Path, model: Path, output: Path, fdr: float | None
 ) -> tuple["ScoreReport", str]:
-    from fewlier.table.reading import is_standard
-    from fewlier.table.writing import check_output, create_table, writes_parquet
+    from fewlier.files.reading import is_standard
+    from fewlier.files.writing import check_output, create_table, writes_parquet
 
     check_output(output, table, model)
     lost = "standard output ends early." if is_standard(output) else "no output was written."
     with open_table_and_model(table, model, "scoring", lost) as (file, detector, show):
-        from fewlier.files import score_file
+        from fewlier.scoring.files import score_file
 
         typed, delimiter = writes_parquet(output), file.delimiter or ","
         with create_table(output, delimiter) as write:
@@ -122,7 +122,7 @@ def _refuse_for_a_file(*, overwrite: bool, engine: str | None) -> None:
 
 def _check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite: bool) -> None:
     """Refuse an output that cannot be written, and say which files will not be scored."""
-    from fewlier.table.writing import check_folder_output
+    from fewlier.files.writing import check_folder_output
 
     check_folder_output(output, folder.root, model, overwrite=overwrite)
     folder.check_output(output)
@@ -152,7 +152,7 @@ def _score_folder(
     engine: "Callable[[], Workers] | None",
 ) -> tuple["ScoreReport", str]:
     from fewlier.detector import AnomalyDetector
-    from fewlier.folders import score_folder
+    from fewlier.scoring.folders import score_folder
 
     detector = AnomalyDetector.load(model)
     workers = engine() if engine else None

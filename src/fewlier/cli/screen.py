@@ -12,9 +12,9 @@ import typer
 
 from fewlier.cli.flags import with_declarations
 from fewlier.errors import FewlierWarning, LabelWarning
-from fewlier.progress import FitProgress, Progress, ReadSoFar
-from fewlier.shown import shown
-from fewlier.stopping import farewell
+from fewlier.process.escape import shown
+from fewlier.process.progress import FitProgress, Progress, ReadSoFar
+from fewlier.process.signals import farewell
 
 if TYPE_CHECKING:
     from rich.console import Console

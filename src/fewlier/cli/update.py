@@ -32,7 +32,7 @@ def update(  # noqa: PLR0913 - options of a command are its arguments
     as_json: options.AsJson = False,
 ) -> None:
     """Add labelled rows to a model; the table it was fitted to is not needed."""
-    from fewlier.labelling.journal import is_answers
+    from fewlier.labelling.answers.journal import is_answers
 
     target, as_before = output or model, "the model is as before."
     check_file_output(target, "A model", table)
@@ -47,7 +47,7 @@ def update(  # noqa: PLR0913 - options of a command are its arguments
         )
     else:
         with open_table_and_model(table, model, "updating", as_before) as (file, detector, show):
-            from fewlier.files import update_file
+            from fewlier.scoring.files import update_file
 
             update_file(detector, file, column, progress=announcing("training", show))
     save(detector, target, as_json)
@@ -56,8 +56,8 @@ def update(  # noqa: PLR0913 - options of a command are its arguments
 def _update_by_answers(model: Path, answers: Path) -> "AnomalyDetector":
     """Let a model learn from a file of answers."""
     from fewlier.detector import AnomalyDetector
-    from fewlier.labelling.told import answered_rows
-    from fewlier.table.reading import naming
+    from fewlier.files.reading import naming
+    from fewlier.labelling.answers.told import answered_rows
 
     rows, labels = answered_rows(answers)
     detector = AnomalyDetector.load(model)

@@ -11,7 +11,6 @@ from typing import final
 import numpy as np
 from scipy import special
 
-from fewlier.arrays import Floats, Ints
 from fewlier.decision.evidence import Evidence
 from fewlier.decision.ranking import Ranking
 from fewlier.decision.threshold import (
@@ -23,7 +22,8 @@ from fewlier.decision.threshold import (
     percent,
 )
 from fewlier.errors import ParameterError, warn
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
+from fewlier.table.arrays import Floats, Ints
 
 NOTHING = "none"
 """How a guarantee begins that promises nothing."""

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from fewlier import markup
-from fewlier.arrays import Floats, Ints
-from fewlier.shown import shown
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
+from fewlier.process import markup
+from fewlier.process.escape import shown
 from fewlier.table import Encoded, Encoder, Kind
+from fewlier.table.arrays import Floats, Ints
 from fewlier.table.aspects import Aspect
 from fewlier.table.columns import Column
 

@@ -7,8 +7,8 @@ from typing import final
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from fewlier.arrays import Floats
 from fewlier.errors import UserError
+from fewlier.table.arrays import Floats
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 
 FEW = 10

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 from scipy import optimize, special
 
-from fewlier.arrays import Floats
+from fewlier.table.arrays import Floats
 
 # The curve is about linear up to this many spreads of the normals, and logarithmic beyond.
 _LINEAR = 3.0

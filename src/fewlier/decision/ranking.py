@@ -6,8 +6,8 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
-from fewlier.arrays import Floats
 from fewlier.decision.threshold import TAILS
+from fewlier.table.arrays import Floats
 
 PRIOR_PLACES = 8
 """As many anomalies vary as a coin would, beside those that are known: coverage chose it."""

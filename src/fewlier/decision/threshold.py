@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fewlier.arrays import Floats
 from fewlier.errors import ParameterError
+from fewlier.table.arrays import Floats
 
 ENOUGH_ANOMALIES = 20
 """With fewer held-out anomalies, probabilities and costs are called rough."""

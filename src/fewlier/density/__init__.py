@@ -1,15 +1,15 @@
 """log p(x): one file per density, one line each here.
 
-Read in this order: networks, conditionals, rows, terms, joint, base, made, vae, flow, autoencoder.
+Read in this order: networks, conditionals, rows, terms, joint, base, made, alternatives.
 """
 
-from fewlier.density.autoencoder import Autoencoder
+from fewlier.density.alternatives.autoencoder import Autoencoder
+from fewlier.density.alternatives.flow import Flow
+from fewlier.density.alternatives.vae import Vae
 from fewlier.density.base import DensitySettings
-from fewlier.density.flow import Flow
 from fewlier.density.made import Made
-from fewlier.density.vae import Vae
 from fewlier.errors import FormatError, ParameterError
-from fewlier.state import Json, State
+from fewlier.modelfile.state import Json, State
 
 DENSITIES: dict[str, type[DensitySettings]] = {
     "made": Made,

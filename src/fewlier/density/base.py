@@ -26,7 +26,7 @@ from fewlier.density.joint import CellPlaces, Expected, Joint
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Terms
 from fewlier.errors import FormatError, check_parameter
-from fewlier.state import LARGEST_INT, require
+from fewlier.modelfile.state import LARGEST_INT, require
 from fewlier.table import Encoder
 
 POSITIVE_INTEGER = f"an integer from 1 to {LARGEST_INT}"

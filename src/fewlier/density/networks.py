@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fewlier.state import require
+from fewlier.modelfile.state import require
 
 Masks: TypeAlias = Sequence[Bool[Tensor, "*_ _ _"] | None]
 """One mask per layer, shape (in, out) or one for each network of a stack; None for no mask."""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, final
 import pyarrow as pa
 import torch
 
-from fewlier.atomic import PathLike
-from fewlier.batches import BatchScorer
 from fewlier.errors import UserError, missing_package
-from fewlier.folders import Job, Scored, Workers, score_jobs
-from fewlier.progress import Progress
-from fewlier.table.reading import batch_rows
+from fewlier.files.atomic import PathLike
+from fewlier.files.reading import batch_rows
+from fewlier.process.progress import Progress
+from fewlier.scoring.batches import BatchScorer
+from fewlier.scoring.folders import Job, Scored, Workers, score_jobs
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from fewlier.atomic import PathLike
-from fewlier.batches import BatchScorer
 from fewlier.errors import missing_package
-from fewlier.scored import added, check_free
+from fewlier.files.atomic import PathLike
+from fewlier.scoring.batches import BatchScorer
+from fewlier.scoring.scored import added, check_free
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

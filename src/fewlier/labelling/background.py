@@ -12,15 +12,15 @@ from typing import NamedTuple, final
 import numpy as np
 import pyarrow.feather
 
-from fewlier.arrays import Floats, Ints
 from fewlier.density import settings_from, settings_record
 from fewlier.density.base import DensitySettings
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError
 from fewlier.labelling.subject import as_given
-from fewlier.state import State
-from fewlier.stopping import removed_if_stopped
+from fewlier.modelfile.state import State
+from fewlier.process.signals import removed_if_stopped
 from fewlier.table import Table
+from fewlier.table.arrays import Floats, Ints
 
 _MODEL, _TABLE, _LABELS = "model.fewlier", "rows.arrow", "labels.npy"
 _PARAMETERS, _IS_NAMED, _P_VALUES = "parameters.json", "is_named.json", "p_values.npy"

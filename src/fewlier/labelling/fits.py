@@ -4,11 +4,11 @@ from typing import final
 
 import numpy as np
 
-from fewlier.arrays import Codes, Ints
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError
 from fewlier.labelling.background import BackgroundFit, Finished, Job
 from fewlier.labelling.subject import Subject
+from fewlier.table.arrays import Codes, Ints
 from fewlier.table.labels import UNLABELLED
 
 MAX_ROWS = 50_000

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
-from fewlier import markup
-from fewlier.labelling.answers import Answer, Cell
-from fewlier.labelling.insight import Histogram
-from fewlier.labelling.remaining import Remaining
+from fewlier.labelling.answers.answer import Answer, Cell
+from fewlier.labelling.asking.insight import Histogram
+from fewlier.labelling.asking.remaining import Remaining
+from fewlier.process import markup
 from fewlier.reasons.reason import Reason
 from fewlier.table.label_column import listed_counts
 

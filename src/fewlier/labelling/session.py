@@ -11,25 +11,25 @@ from typing import final
 import numpy as np
 
 from fewlier import __version__
-from fewlier.arrays import Floats, Ints
-from fewlier.atomic import PathLike
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import ParameterError, UserError, check_parameter
-from fewlier.labelling.answers import Answer, Stack
-from fewlier.labelling.choice import ASKS, BY_HAND, Ask, choose
+from fewlier.files.atomic import PathLike
+from fewlier.fitting.recipe import LARGEST_SEED
+from fewlier.labelling.answers.answer import Answer, Stack
+from fewlier.labelling.answers.journal import now
+from fewlier.labelling.answers.ledger import Ledger
+from fewlier.labelling.answers.told import with_answers
+from fewlier.labelling.asking.choice import ASKS, BY_HAND, Ask, choose
+from fewlier.labelling.asking.insight import Insight
+from fewlier.labelling.asking.pool import MAX_ROWS, Pool
+from fewlier.labelling.asking.remaining import Remaining, estimate_remaining
+from fewlier.labelling.asking.worth import Looked, Worth
 from fewlier.labelling.fits import Fits
-from fewlier.labelling.insight import Insight
-from fewlier.labelling.journal import now
-from fewlier.labelling.ledger import Ledger
-from fewlier.labelling.pool import MAX_ROWS, Pool
 from fewlier.labelling.question import Progress, Question, Ranked
-from fewlier.labelling.remaining import Remaining, estimate_remaining
 from fewlier.labelling.subject import Subject
-from fewlier.labelling.told import with_answers
 from fewlier.labelling.usual import Expected, expected_values
-from fewlier.labelling.worth import Looked, Worth
-from fewlier.settings import LARGEST_SEED
 from fewlier.table import Table
+from fewlier.table.arrays import Floats, Ints
 from fewlier.table.labels import UNLABELLED, Labels
 
 
@@ -322,7 +322,7 @@ class Session:
         return self._subject.n_rows
 
     def _repr_html_(self) -> str:
-        """Show how far the work is; `fewlier.notebook.label` also asks."""
+        """Show how far the work is; `fewlier.labelling.widget.label` also asks."""
         return self.progress._repr_html_()
 
     def close(self) -> None:

@@ -7,15 +7,15 @@ from typing import Any, final
 
 import numpy as np
 
-from fewlier.arrays import Floats, Ints
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError, raise_all
-from fewlier.labelling.answers import Cell
+from fewlier.fitting.recipe import ignored_columns, read_schema
+from fewlier.labelling.answers.answer import Cell
 from fewlier.labelling.usual import Expected, usual_values
 from fewlier.reasons.reason import Reason
 from fewlier.score.model import FittedModel
-from fewlier.settings import ignored_columns, read_schema
 from fewlier.table import Encoded, Encoder, Schema, Table
+from fewlier.table.arrays import Floats, Ints
 from fewlier.table.frame import has_names
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.table.matching import match_noting_unread, match_rows, warn_of_left_out

@@ -1,4 +1,4 @@
 """A fitted detector as one safe file.
 
-Read in this order: container, inspection, probes, file.
+Read in this order: state, container, inspection, probes, file.
 """

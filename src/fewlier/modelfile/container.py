@@ -19,9 +19,9 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from fewlier.atomic import PathLike, replacing
 from fewlier.errors import FormatError, UserError
-from fewlier.state import Array, Json, State, is_count, require
+from fewlier.files.atomic import PathLike, replacing
+from fewlier.modelfile.state import Array, Json, State, is_count, require
 
 FORMAT, VERSION = "fewlier", 1
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"

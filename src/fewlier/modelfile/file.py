@@ -9,19 +9,19 @@ from typing import Any, final
 import torch
 
 from fewlier import __version__
-from fewlier.atomic import PathLike
 from fewlier.density import settings_from, settings_record
 from fewlier.density.base import DensitySettings
 from fewlier.errors import FormatError, UserError
+from fewlier.files.atomic import PathLike
+from fewlier.fitting.kept_rows import KeptRows
+from fewlier.fitting.recipe import DEVICES, available_device, read_recipe
+from fewlier.fitting.summary import Summary
 from fewlier.modelfile.container import brief, opened, write
 from fewlier.modelfile.probes import check_probes, probe_state
+from fewlier.modelfile.state import State, is_text
 from fewlier.score.ensemble import MAX_ROW_LAYERS
 from fewlier.score.model import FittedModel
-from fewlier.settings import DEVICES, available_device, read_recipe
-from fewlier.state import State, is_text
-from fewlier.summary import Summary
 from fewlier.table.declarations import StandIns
-from fewlier.training.kept_rows import KeptRows
 
 
 @final

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from fewlier.atomic import PathLike
 from fewlier.decision.calibration import Calibration
+from fewlier.files.atomic import PathLike
+from fewlier.fitting.summary import Summary
 from fewlier.modelfile.container import VERSION, opened
-from fewlier.state import State
-from fewlier.summary import Summary
+from fewlier.modelfile.state import State
 from fewlier.table import Encoder
 
 

@@ -4,10 +4,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fewlier.arrays import Floats
+from fewlier.modelfile.state import State, is_number, is_text, require
 from fewlier.score.model import FittedModel
-from fewlier.state import State, is_number, is_text, require
 from fewlier.table import Column, ColumnStats, Encoder, Kind, Table
+from fewlier.table.arrays import Floats
 
 Row: TypeAlias = list[float | str | None]
 

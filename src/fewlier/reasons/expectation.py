@@ -5,9 +5,9 @@ from typing import Any, final
 
 import numpy as np
 
-from fewlier.arrays import Bools, Floats, Ints
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Kind
+from fewlier.table.arrays import Bools, Floats, Ints
 from fewlier.table.cells import number_text
 from fewlier.table.columns import Column
 from fewlier.table.scaling import MAX_LEVELS

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from fewlier import markup
-from fewlier.arrays import Floats, Ints
 from fewlier.errors import UserError
+from fewlier.process import markup
+from fewlier.process.escape import encodable
 from fewlier.reasons.expectation import Expectation, expect
 from fewlier.reasons.reason import VISIBLE, Reason
 from fewlier.score.model import FittedModel
-from fewlier.shown import encodable
 from fewlier.table import Encoded, Table
+from fewlier.table.arrays import Floats, Ints
 from fewlier.table.cells import number_text
 from fewlier.table.origin import Origin
 

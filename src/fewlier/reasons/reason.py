@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from fewlier.shown import number, rounded, shown
+from fewlier.process.escape import number, rounded, shown
 from fewlier.table.aspects import DAY, Aspect, in_words
 from fewlier.table.cells import number_text
 from fewlier.table.dates import ISO, DateForm

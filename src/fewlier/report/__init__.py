@@ -1,9 +1,4 @@
-"""A page about scored rows: facts of a table -> figures -> one HTML file.
+"""Pictures of a detector and its scores: plots for Python, and a page about scored rows.
 
-Read in this order: sketches, facts, figures, thresholds, page.
+Read in this order: plots, sketches, facts, thresholds, figures, page.
 """
-
-from fewlier.report.facts import Facts, gather
-from fewlier.report.page import render, write_report
-
-__all__ = ["Facts", "gather", "render", "write_report"]

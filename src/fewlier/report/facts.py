@@ -7,22 +7,22 @@ from typing import NamedTuple, final
 import numpy as np
 import pyarrow as pa
 
-from fewlier.arrays import Bools, Floats
-from fewlier.batches import Tally
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import KindEvaluation, evaluate_kinds
 from fewlier.detector import AnomalyDetector
-from fewlier.files import FileLabels, explain_batches
-from fewlier.progress import Progress
+from fewlier.files.reading import Batch, TableFile
+from fewlier.fitting.summary import Summary
+from fewlier.process.progress import Progress
 from fewlier.reasons.explanation import Explanation
 from fewlier.reasons.reason import Reason
 from fewlier.report.sketches import Sketch
-from fewlier.scored import N_REASONS
-from fewlier.summary import Summary
+from fewlier.scoring.batches import Tally
+from fewlier.scoring.files import FileLabels, explain_batches
+from fewlier.scoring.scored import N_REASONS
+from fewlier.table.arrays import Bools, Floats
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, Labels
-from fewlier.table.reading import Batch, TableFile
 
 N_ROWS = 200  # the highest-scored rows on a page
 N_FLAGGED = 500  # rows above the threshold, drawn at random, that show which columns matter

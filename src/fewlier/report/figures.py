@@ -7,10 +7,16 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
-from fewlier.plot import CurveDisplay, LambdaDisplay, PValueDisplay, ReasonDisplay, ScoreDisplay
-from fewlier.plot.base import Display
-from fewlier.plot.rates import CurveKind
 from fewlier.report.facts import Facts
+from fewlier.report.plots import (
+    CurveDisplay,
+    LambdaDisplay,
+    PValueDisplay,
+    ReasonDisplay,
+    ScoreDisplay,
+)
+from fewlier.report.plots.base import Display
+from fewlier.report.plots.rates import CurveKind
 from fewlier.table.labels import NORMAL
 
 WIDTH, HEIGHT = 5.2, 3.5  # inches of 72 points

@@ -8,15 +8,15 @@ from importlib.resources import files
 from typing import Any
 
 from fewlier import __version__
-from fewlier.atomic import PathLike
 from fewlier.decision.evaluation import telling
 from fewlier.errors import missing_package
-from fewlier.markup import breakable
+from fewlier.files.atomic import PathLike
+from fewlier.files.writing import write_bytes
+from fewlier.process.escape import number, shown
+from fewlier.process.markup import breakable
 from fewlier.report.facts import Facts
 from fewlier.report.figures import draw, locate_x_axis, make_displays
 from fewlier.report.thresholds import tabulate_thresholds
-from fewlier.shown import number, shown
-from fewlier.table.writing import write_bytes
 
 MAX_TEXT = 120  # characters of a cell or a name
 MAX_COLUMNS = 300  # columns that are listed

@@ -5,9 +5,9 @@ from typing import final
 
 import numpy as np
 
-from fewlier.arrays import Floats, Ints
 from fewlier.decision.drift import Reference
 from fewlier.table import Column, Encoder, Kind
+from fewlier.table.arrays import Floats, Ints
 from fewlier.table.scaling import LOGGED
 
 N_BARS = 24  # the rarer levels of a category share the last one

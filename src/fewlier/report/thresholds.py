@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from fewlier.arrays import Floats, Ints
 from fewlier.decision.threshold import false_alarm_interval
 from fewlier.report.facts import Facts
+from fewlier.table.arrays import Floats, Ints
 from fewlier.table.labels import ANOMALY, NORMAL
 
 N_QUANTILES = 300

@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from fewlier.arrays import Floats
 from fewlier.density import settings_from, settings_record
 from fewlier.density.base import Density, mean_over_passes, skeleton
 from fewlier.density.conditionals import CONDITIONALS
@@ -19,10 +18,11 @@ from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Substitutes
 from fewlier.errors import UserError
+from fewlier.modelfile.state import Array, State, require
 from fewlier.score.part import HeldOut, Part
 from fewlier.score.passes import pass_terms, split_cost, total_cost
-from fewlier.state import Array, State, require
 from fewlier.table import Encoder
+from fewlier.table.arrays import Floats
 from fewlier.training.folds import MAX_FOLDS
 from fewlier.training.roles import Selection
 

@@ -7,17 +7,17 @@ from typing import final
 import numpy as np
 import torch
 
-from fewlier.arrays import Floats, Ints
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift, Reference, compare
+from fewlier.modelfile.state import State, require
 from fewlier.score.ensemble import Ensemble
-from fewlier.score.neighbours import Neighbours
+from fewlier.score.learned.trees import Rules, Trees
+from fewlier.score.neighbours.part import Neighbours
 from fewlier.score.part import Part
 from fewlier.score.ranges import Ranges
 from fewlier.score.scorer import Addend, Scorer
-from fewlier.score.trees import Rules, Trees
-from fewlier.state import State, require
 from fewlier.table import Encoded, Encoder, Table
+from fewlier.table.arrays import Floats, Ints
 from fewlier.training.unlabelled import DoubtfulRows
 
 PARTS: dict[str, type[Part]] = {part.name: part for part in (Neighbours, Trees, Rules)}

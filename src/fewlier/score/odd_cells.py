@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from fewlier.arrays import Bools, Floats
 from fewlier.density.rows import Rows
 from fewlier.table import Encoder, Kind
+from fewlier.table.arrays import Bools, Floats
 from fewlier.table.scaling import HIGH_END, LOGGED, LOW_END
 
 # Between the lowest and the highest number of training.

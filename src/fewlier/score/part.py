@@ -6,10 +6,10 @@ from typing import ClassVar, NamedTuple
 
 import torch
 
-from fewlier.arrays import Floats, Ints
 from fewlier.density.rows import Rows
-from fewlier.state import State
+from fewlier.modelfile.state import State
 from fewlier.table import Encoder
+from fewlier.table.arrays import Floats, Ints
 
 
 class HeldOut(NamedTuple):

@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fewlier.arrays import Floats
 from fewlier.density.base import Density, mean_over_passes
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Substitutes, row_terms, substitutes_from
+from fewlier.table.arrays import Floats
 from fewlier.training.roles import Selection
 
 

@@ -6,10 +6,10 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from fewlier.arrays import Bools, Floats, Ints
 from fewlier.density.joint import SHARES
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
 from fewlier.table import Encoded, Encoder, Kind
+from fewlier.table.arrays import Bools, Floats, Ints
 
 HELD = SHARES[-1] - SHARES[0]
 """Share of normal rows whose value a range holds."""

@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fewlier.arrays import Floats, Ints
 from fewlier.density.joint import CellPlaces, Expected
 from fewlier.density.networks import TILE
 from fewlier.density.rows import Rows
+from fewlier.process.threads import in_threads, one_thread
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.odd_cells import OddCells, may_be_impossible, raised
 from fewlier.score.part import HeldOut, Part
 from fewlier.table import Encoded, Encoder
-from fewlier.threads import in_threads, one_thread
+from fewlier.table.arrays import Floats, Ints
 
 # Rows are scored in chunks of at most this many, and of fewer where rows are wide: few enough to
 # stay in the cache of a CPU, and enough that threads seldom wait for the interpreter.

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from fewlier.arrays import Bools, Floats
 from fewlier.reasons.reason import Reason
 from fewlier.service.arrow import write_arrow
+from fewlier.table.arrays import Bools, Floats
 from fewlier.table.cells import number_text
 
 _PAIR = pa.struct([("category", pa.string()), ("probability", pa.float64())])

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
 
-from fewlier.arrays import Floats
 from fewlier.errors import UserError
 from fewlier.service.limits import Limits, Refusal
 from fewlier.table import Table
+from fewlier.table.arrays import Floats
 from fewlier.table.schema import Schema
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"

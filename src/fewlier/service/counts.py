@@ -11,10 +11,10 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from fewlier.arrays import Floats, Ints
 from fewlier.decision.drift import Drift
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoded
+from fewlier.table.arrays import Floats, Ints
 
 # prometheus_client keeps these in files of the folder that PROMETHEUS_MULTIPROC_DIR names, one for
 # each worker, so that whichever is asked tells of all.

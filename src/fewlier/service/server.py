@@ -12,13 +12,13 @@ from uvicorn import Config
 from uvicorn.supervisors import Multiprocess
 
 from fewlier.errors import UserError
+from fewlier.process.signals import hand_over, removed_if_stopped
 from fewlier.service.guard import LOOPBACK
 from fewlier.service.limits import Limits
 from fewlier.service.lines import LOGGING
 from fewlier.service.shelf import Shelf
 from fewlier.service.told import COULD_NOT_START, Settings
 from fewlier.service.worker import Protocol, make_app
-from fewlier.stopping import hand_over, removed_if_stopped
 
 HANG_SECONDS = 60
 """A worker that says nothing for so long is replaced; one that has ended, at once."""

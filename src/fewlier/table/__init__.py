@@ -1,8 +1,8 @@
 """Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
 
-Read in this order: cells, forms, frame, origin, dates, numbers, aspects, columns, schema,
-declarations, values, inference, matching, scaling, encode, labels, label_column, text, parquet,
-reading, folder, choice, writing, findings, check, tally, streams, sampling.
+Read in this order: arrays, cells, forms, frame, origin, dates, numbers, aspects, columns,
+schema, declarations, values, inference, matching, scaling, encode, labels, label_column,
+findings.
 """
 
 from fewlier.table.columns import CODINGS, Column, Kind

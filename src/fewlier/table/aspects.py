@@ -10,8 +10,8 @@ from typing import final
 
 import numpy as np
 
-from fewlier.arrays import Bools, Floats
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
+from fewlier.table.arrays import Bools, Floats
 from fewlier.table.cells import Cells, missing
 from fewlier.table.dates import DateForm, Moments
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.arrays import Bools, Floats
 from fewlier.errors import CellError, UserError
+from fewlier.table.arrays import Bools, Floats
 
 if TYPE_CHECKING:
     import narwhals as nw

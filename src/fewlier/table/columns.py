@@ -10,8 +10,8 @@ from itertools import repeat
 
 import numpy as np
 
-from fewlier.arrays import Bools, Floats
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
+from fewlier.table.arrays import Bools, Floats
 from fewlier.table.aspects import Aspect, DatePart
 from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_text, without
 from fewlier.table.forms import Unread

@@ -13,9 +13,9 @@ from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
-from fewlier.arrays import Bools, Floats
 from fewlier.errors import UserError
-from fewlier.state import require
+from fewlier.modelfile.state import require
+from fewlier.table.arrays import Bools, Floats
 from fewlier.table.cells import Cells, missing
 from fewlier.table.forms import MOSTLY, Form, Recognised
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from fewlier.errors import FormError, UserError, check_parameter, declaration, noting
-from fewlier.shown import suggest
+from fewlier.process.escape import suggest
 from fewlier.table import dates, numbers
 from fewlier.table.cells import cell_text, is_text
 from fewlier.table.columns import Kind

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.arrays import Bools, Floats, Ints, hash_rows
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
+from fewlier.table.arrays import Bools, Floats, Ints, hash_rows
 from fewlier.table.cells import missing
 from fewlier.table.columns import Kind
 from fewlier.table.frame import Table

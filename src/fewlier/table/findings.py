@@ -10,9 +10,9 @@ from typing import final
 
 import numpy as np
 
-from fewlier.arrays import Bools, Codes, Floats, Ints
 from fewlier.errors import declaration
-from fewlier.shown import list_some
+from fewlier.process.escape import list_some
+from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.cells import Cells, is_text, missing, number_text
 from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table

@@ -6,8 +6,8 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from fewlier.arrays import Bools
 from fewlier.errors import CellError
+from fewlier.table.arrays import Bools
 from fewlier.table.cells import Cells, missing
 
 MOSTLY = 0.9

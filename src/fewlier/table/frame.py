@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.arrays import Ints, hash_rows
 from fewlier.errors import UserError, noting, raise_all
-from fewlier.shown import list_some
+from fewlier.process.escape import list_some
+from fewlier.table.arrays import Ints, hash_rows
 from fewlier.table.cells import (
     Cells,
     as_bits,

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fewlier.arrays import Bools
 from fewlier.errors import CellError, UserError, declaration, noting, raise_all
-from fewlier.shown import list_some
+from fewlier.process.escape import list_some
+from fewlier.table.arrays import Bools
 from fewlier.table.aspects import date_parts
 from fewlier.table.cells import (
     Cells,

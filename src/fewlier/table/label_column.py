@@ -11,9 +11,9 @@ from typing import final
 
 import numpy as np
 
-from fewlier.arrays import Codes, Ints
 from fewlier.errors import CellError, LabelWarning, UserError, warn
-from fewlier.shown import suggest
+from fewlier.process.escape import suggest
+from fewlier.table.arrays import Codes, Ints
 from fewlier.table.cells import MISSING, cell_text
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, WORDS, Labels, read_labels
 

@@ -6,8 +6,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.arrays import Bools, Codes, Floats, Ints
 from fewlier.errors import CellError, FewlierWarning, LabelWarning, UserError, warn
+from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.cells import is_text, unmasked
 from fewlier.table.frame import Table
 

@@ -1,7 +1,7 @@
 """Rows of the user's in the form of a schema, and what to say where they differ."""
 
 from fewlier.errors import LeftOutWarning, UserError, declaration, raise_all, warn
-from fewlier.shown import list_some
+from fewlier.process.escape import list_some
 from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table, has_names, unread_note
 from fewlier.table.inference import IGNORED

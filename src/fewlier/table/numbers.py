@@ -11,9 +11,9 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from fewlier.arrays import Bools, Floats
 from fewlier.errors import UserError
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
+from fewlier.table.arrays import Bools, Floats
 from fewlier.table.cells import Cells, missing, number_text
 from fewlier.table.forms import MOSTLY, Form, Recognised
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from fewlier.arrays import Ints
+from fewlier.table.arrays import Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa

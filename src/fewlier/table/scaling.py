@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fewlier.arrays import Floats
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
+from fewlier.table.arrays import Floats
 from fewlier.table.cells import Cells, missing
 from fewlier.table.columns import MAX_COUNT, Column, Kind
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 from fewlier.errors import UserError
-from fewlier.shown import list_names
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
+from fewlier.process.escape import list_names
 from fewlier.table.aspects import DatePart
 from fewlier.table.cells import Cells, as_text, without
 from fewlier.table.columns import Column

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from fewlier.arrays import Bools, Floats, Ints
+from fewlier.table.arrays import Bools, Floats, Ints
 from fewlier.table.cells import Cells, as_text, missing, number_text
 
 FEW = 20

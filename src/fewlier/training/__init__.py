@@ -1,4 +1,4 @@
 """From rows and labels to trained members.
 
-Read in this order: objective, unlabelled, folds, batches, adam, stack, roles, kept_rows, history.
+Read in this order: objective, unlabelled, folds, batches, adam, stack, roles, history.
 """

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from fewlier.arrays import Ints
+from fewlier.table.arrays import Ints
 
 
 @final

@@ -5,7 +5,7 @@ from typing import final
 
 import numpy as np
 
-from fewlier.arrays import Ints
+from fewlier.table.arrays import Ints
 
 # Share of the normals that choose epochs and weights, and how many of several folds do at least.
 VALIDATION_SHARE, LEAST_VALIDATION = 0.1, 100

@@ -6,7 +6,7 @@ from typing import Literal, cast, final, get_args
 
 import numpy as np
 
-from fewlier.state import State, require
+from fewlier.modelfile.state import State, require
 
 MAX_POINTS = 100
 """Epochs of a member that are kept; more would draw the same line."""

@@ -7,11 +7,12 @@ from typing import Literal, final
 
 import numpy as np
 
-from fewlier.arrays import Bools, Codes, Ints
 from fewlier.decision.calibration import NOTHING
 from fewlier.decision.threshold import percent
-from fewlier.shown import list_names
-from fewlier.table import Encoded, Encoder, Kind, Schema, Table, sampling
+from fewlier.files import sampling
+from fewlier.process.escape import list_names
+from fewlier.table import Encoded, Encoder, Kind, Schema, Table
+from fewlier.table.arrays import Bools, Codes, Ints
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, check_enough
 from fewlier.training.folds import Fold, make_folds
 from fewlier.training.stack import Member

@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from fewlier.arrays import Ints
 from fewlier.density.base import Density, mean_over_passes
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import row_log_p, substitutes_from
-from fewlier.progress import Progress, silent
-from fewlier.threads import one_thread
+from fewlier.process.progress import Progress, silent
+from fewlier.process.threads import one_thread
+from fewlier.table.arrays import Ints
 from fewlier.training.adam import Adam
 from fewlier.training.batches import Batches, Noise, Sample, n_steps, stacked_noise
 from fewlier.training.folds import Fold

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from scipy import special
 from torch import Tensor
 
-from fewlier.arrays import Bools, Floats
+from fewlier.table.arrays import Bools, Floats
 
 Unlabelled = Literal["robust", "normal"]
 

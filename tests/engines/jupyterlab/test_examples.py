@@ -2,10 +2,10 @@
 
 import doctest
 
-import fewlier.notebook
+import fewlier.labelling.widget
 
 
 def test_the_example_runs():
-    failed, attempted = doctest.testmod(fewlier.notebook)
+    failed, attempted = doctest.testmod(fewlier.labelling.widget)
     assert attempted
     assert not failed

@@ -22,12 +22,12 @@ from selenium.webdriver.support.ui import WebDriverWait
 CELLS = [
     """\
 import numpy as np, pandas as pd
-import fewlier, fewlier.notebook
+import fewlier, fewlier.labelling.widget
 rng = np.random.default_rng(0)
 table = pd.DataFrame(rng.normal(size=(200, 3)), columns=["<b>amount</b>", "hour", "items"])
 table.iloc[:8, 0] += 6
 session = fewlier.Session(table, path="labels.jsonl")
-fewlier.notebook.label(session)
+fewlier.labelling.widget.label(session)
 """,
     "untouched = 1",
     "untouched = 2",

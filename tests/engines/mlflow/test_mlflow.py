@@ -20,7 +20,7 @@ from chapters import check
 from factories import FEATURES, payments, small
 
 import fewlier
-from fewlier.mlflow import log_model, save_model
+from fewlier.export.mlflow import log_model, save_model
 
 ROWS = payments(seed=7)[FEATURES].head(20)
 

@@ -15,8 +15,8 @@ from graphs import MODELS, fresh, inputs_for, stars
 
 from fewlier import AnomalyDetector
 from fewlier.errors import UserError
-from fewlier.graph.check import check, compare, feed, run
-from fewlier.graph.export import export
+from fewlier.export.onnx.check import check, compare, feed, run
+from fewlier.export.onnx.export import export
 from fewlier.table import Table
 
 HERE = Path(__file__).parent

@@ -16,12 +16,12 @@ import slowness
 from factories import FEATURES, payments, save_typed_model, typed_rows
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.batches import BatchScorer
 from fewlier.engines.ray import MAX_LOST, RayWorkers, _BlockScorer, score
-from fewlier.files import ScoreReport
-from fewlier.folders import score_folder
-from fewlier.scored import ADDED
-from fewlier.table.folder import TableFolder
+from fewlier.files.folder import TableFolder
+from fewlier.scoring.batches import BatchScorer
+from fewlier.scoring.files import ScoreReport
+from fewlier.scoring.folders import score_folder
+from fewlier.scoring.scored import ADDED
 
 ROWS = payments(1200, seed=5)
 TABLE = pa.Table.from_pandas(ROWS, preserve_index=False)
@@ -94,7 +94,7 @@ def test_a_block_that_kills_its_actor_is_not_tried_for_ever(model, monkeypatch):
 
 
 def test_a_large_block_is_scored_a_batch_at_a_time(model, monkeypatch):
-    monkeypatch.setattr("fewlier.table.reading._BATCH_ROWS", 500)
+    monkeypatch.setattr("fewlier.files.reading._BATCH_ROWS", 500)
     scorer, sizes = _BlockScorer(model, with_reason=True), []
     monkeypatch.setattr(
         BatchScorer, "__call__", lambda _, rows, **where: sizes.append((rows, where)) or rows

@@ -7,9 +7,9 @@ from factories import FEATURES, payments, save_typed_model, typed_rows
 from pyspark.sql import Row
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.batches import BatchScorer
 from fewlier.engines.spark import score, to_udf
-from fewlier.scored import ADDED
+from fewlier.scoring.batches import BatchScorer
+from fewlier.scoring.scored import ADDED
 
 ROWS = payments(500, seed=5)
 

@@ -6,7 +6,7 @@ Read in this order: options, outcome, datasets, reproduce, compare, adgym, studi
 from typing import NoReturn
 
 from fewlier.cli.streams import prepare_streams
-from fewlier.stopping import listen
+from fewlier.process.signals import listen
 
 __all__ = ["main", "run"]
 

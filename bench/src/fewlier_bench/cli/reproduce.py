@@ -13,7 +13,7 @@ from fewlier.cli.inputs import read_names
 from fewlier.cli.options import AsJson
 from fewlier.cli.screen import progress, say
 from fewlier.errors import UserError
-from fewlier.stopping import removed_if_stopped, whole
+from fewlier.process.signals import removed_if_stopped, whole
 from fewlier_bench.cli.options import (
     Address,
     Engine,

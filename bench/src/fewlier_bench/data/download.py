@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, final
 
 from fewlier.errors import UserError
-from fewlier.stopping import removed_if_stopped
+from fewlier.process.signals import removed_if_stopped
 from fewlier_bench.data.arff import ArffTable, read_arff
 from fewlier_bench.data.catalogue import ARCHIVES, Variant
 

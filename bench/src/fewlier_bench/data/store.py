@@ -12,8 +12,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.atomic import replacing
 from fewlier.errors import UserError
+from fewlier.files.atomic import replacing
 from fewlier_bench.data.arff import ArffTable
 from fewlier_bench.data.catalogue import Entry, Variant, find_entry, find_variant
 from fewlier_bench.data.download import (

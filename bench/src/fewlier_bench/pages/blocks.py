@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from fewlier.atomic import replacing
 from fewlier.errors import UserError
+from fewlier.files.atomic import replacing
 
 EMPTY = "No results yet.\n"
 _BEGIN, _END = "<!-- begin generated: ", "<!-- end generated -->"

@@ -10,8 +10,8 @@ import numpy as np
 
 from fewlier import AnomalyDetector
 from fewlier.errors import FewlierWarning
+from fewlier.fitting.recipe import read_seed
 from fewlier.score.model import FittedModel
-from fewlier.settings import read_seed
 from fewlier.table import Table
 from fewlier.training.history import MemberHistory
 from fewlier_bench.data import make_paper_split

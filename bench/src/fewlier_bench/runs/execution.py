@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeAlias, cast, final
 
 from fewlier import __version__
 from fewlier.errors import UserError
-from fewlier.stopping import whole
+from fewlier.process.signals import whole
 from fewlier_bench.runs.jobs import Job, Measurement, describe_machine, n_cores
 from fewlier_bench.runs.results import Cell, Result, Store, cell_of, latest
 

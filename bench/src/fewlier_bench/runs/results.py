@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from fewlier.errors import FormatError
-from fewlier.stopping import whole
+from fewlier.process.signals import whole
 
 LEFT_OUT = (
     "left out: "  # starts the reason of a cell that was skipped on purpose, which is not a failure

@@ -15,10 +15,10 @@ import torch
 from fewlier import AnomalyDetector
 from fewlier.density.base import Density
 from fewlier.density.rows import Rows as EncodedRows
-from fewlier.fit import Recipe, add_parts, build, histories, judge, make_template, select
+from fewlier.fitting.fit import Recipe, add_parts, build, histories, judge, make_template, select
+from fewlier.fitting.recipe import read_recipe, read_schema
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.model import FittedModel
-from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Encoded, Schema, Table
 from fewlier.training.folds import Fold
 from fewlier.training.history import MemberHistory

@@ -19,8 +19,8 @@ import numpy as np
 
 from fewlier import Session
 from fewlier.errors import UserError
-from fewlier.labelling.desk import Desk
-from fewlier.labelling.page import serving
+from fewlier.labelling.page.app import serving
+from fewlier.labelling.page.desk import Desk
 from fewlier_bench.studies.browser import NEEDED, chromium, has_chromium
 from fewlier_bench.studies.study import Study, option
 

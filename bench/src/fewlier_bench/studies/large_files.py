@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlier import AnomalyDetector
-from fewlier.table.writing import create_table
+from fewlier.files.writing import create_table
 from fewlier_bench.studies.study import Study, option
 
 N_COLUMNS = 10

@@ -35,8 +35,8 @@ import pandas as pd
 import torch
 
 from fewlier import AnomalyDetector
-from fewlier.graph.check import TOLERANCE, Columns, compare, feed
-from fewlier.graph.export import export
+from fewlier.export.onnx.check import TOLERANCE, Columns, compare, feed
+from fewlier.export.onnx.export import export
 from fewlier.table import Table
 from fewlier_bench.data.few_labels import draw_clean
 from fewlier_bench.runs.jobs import describe_machine, n_cores

@@ -24,13 +24,14 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from fewlier import fit
 from fewlier.density.rows import Rows
-from fewlier.score import nearest, neighbours, view
-from fewlier.score.coordinates import NormalScores, Standardised
-from fewlier.score.neighbours import Neighbours
+from fewlier.fitting import fit
+from fewlier.score.neighbours import nearest, view
+from fewlier.score.neighbours import part as neighbours
+from fewlier.score.neighbours.coordinates import NormalScores, Standardised
+from fewlier.score.neighbours.part import Neighbours
+from fewlier.score.neighbours.view import View
 from fewlier.score.scorer import Scorer
-from fewlier.score.view import View
 from fewlier.table import Encoded, Table
 from fewlier.training.roles import Plan
 from fewlier_bench.comparison.parts_tables import (

@@ -34,8 +34,8 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector
-from fewlier.batches import BatchScorer
-from fewlier.table import sampling
+from fewlier.files import sampling
+from fewlier.scoring.batches import BatchScorer
 from fewlier_bench.runs.jobs import describe_machine, n_cores
 from fewlier_bench.studies.study import Study, option
 

@@ -25,11 +25,11 @@ from torch.nn import functional
 
 from fewlier import AnomalyDetector
 from fewlier.density.rows import Rows
-from fewlier.fit import make_template
+from fewlier.fitting.fit import make_template
+from fewlier.fitting.recipe import read_recipe, read_schema
+from fewlier.process.threads import one_thread
 from fewlier.score.part import Part
-from fewlier.settings import read_recipe, read_schema
 from fewlier.table import Table
-from fewlier.threads import one_thread
 from fewlier.training.roles import plan_with_validation
 from fewlier.training.stack import train
 from fewlier_bench.studies.study import Study

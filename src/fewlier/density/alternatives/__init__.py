@@ -1,0 +1,4 @@
+"""Densities other than MADE.
+
+Read in this order: vae, flow, autoencoder.
+"""

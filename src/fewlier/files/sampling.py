@@ -1,0 +1,337 @@
+"""One pass over a stream of rows of any length: the rows to learn from, and counts of all of them.
+
+Every row gets a random number, in order; of each kind of row those with the smallest are kept. So
+the sample is uniform, and depends on the seed and on the order of rows alone.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+import pyarrow as pa
+
+from fewlier.errors import CellError, ColumnErrors, FileError, UserError, noting, raise_all
+from fewlier.files.reading import Batch, batch_rows, naming
+from fewlier.files.streams import blocks, check_same, concatenated
+from fewlier.files.tally import Tallies
+from fewlier.table.arrays import Bools, Codes, Floats, Ints
+from fewlier.table.cells import check_finite
+from fewlier.table.declarations import IGNORE, NONE_STANDS_IN, StandIns
+from fewlier.table.label_column import LabelColumn, LabelReader
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
+
+MAX_NORMALS = 100_000
+"""Normals that a fit learns from in an average; of more, a sample. Many more than it compares with,
+trains on in all its epochs, or sets thresholds by; docs/SCALE.md says what ten times as many add.
+"""
+MAX_ANOMALIES = 10_000
+"""Labelled anomalies that are kept of a stream; of more, a sample."""
+_PART_ROWS = 8192
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The rows of a stream to learn from, in their order, and what was counted of all rows.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        The features of the rows that were kept.
+    labels : Labels or None
+        Their labels; None without a label column.
+    totals : mapping of int to int
+        All rows of the stream, by the code of their label.
+    kinds : mapping of str to int
+        All labelled anomalies, by their kind.
+    tallies : Tallies or None
+        What was counted of columns; None where all rows were kept.
+    places : Places
+        Where the rows come from.
+    """
+
+    rows: pa.Table
+    labels: Labels | None
+    totals: Mapping[int, int]
+    kinds: Mapping[str, int]
+    tallies: Tallies | None
+    places: "Places"
+
+    @property
+    def note(self) -> str:
+        """What was left out, in a sentence; empty if nothing was."""
+        n_kept, n_all = self.rows.num_rows, sum(self.totals.values())
+        if n_kept == n_all:
+            return ""
+        codes = Labels.of(self.labels, n_kept).codes
+        n_anomalies, n_found = int((codes == ANOMALY).sum()), self.totals[ANOMALY]
+        of_them = "all" if n_anomalies == n_found else f"{n_anomalies:,} of"
+        anomalies = f" and {of_them} {n_found:,} labelled anomalies" if n_found else ""
+        return (
+            f"Of {n_all:,} rows, {n_kept - n_anomalies:,} normal and unlabelled ones{anomalies} "
+            "were drawn to learn from; kinds and levels of columns are those of all rows."
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the rows of a sample come from.
+
+    Parameters
+    ----------
+    positions : array (n,)
+        Their numbers in the stream, ascending.
+    starts, files : list of int, list of str
+        The number of the first row of each file, and its name.
+    """
+
+    positions: Ints
+    starts: list[int]
+    files: list[str]
+
+    def of(self, row: int) -> tuple[str, int]:
+        """Return the file of a row of the sample, and its number there."""
+        position = int(self.positions[row])
+        number = bisect_right(self.starts, position) - 1
+        return self.files[number], position - self.starts[number]
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Let errors about rows of the sample name the rows of their files."""
+        try:
+            yield
+        except UserError as error:
+            named = self._named(error)
+            if named is error:
+                raise
+            raise named from error
+
+    def _named(self, error: UserError) -> UserError:
+        if isinstance(error, ColumnErrors):
+            return ColumnErrors([self._named(problem) for problem in error.problems])
+        if not isinstance(error, CellError):
+            return error
+        file, row = self.of(error.row)
+        if len(self.files) == 1:
+            return CellError(error.found, row, error.remedy)
+        return FileError(f"{file}: {CellError(error.found, row, error.remedy)}")
+
+
+class _Kept(NamedTuple):
+    """Some rows, with the random number, the position and the place of the label of each."""
+
+    rows: pa.Table
+    keys: Floats
+    positions: Ints
+    labels: Ints
+
+    def take(self, chosen: Ints) -> "_Kept":
+        return _Kept(
+            self.rows.take(pa.array(chosen)),
+            self.keys[chosen],
+            self.positions[chosen],
+            self.labels[chosen],
+        )
+
+    @classmethod
+    def joined(cls, parts: Iterable["_Kept"]) -> "_Kept":
+        tables, keys, positions, labels = zip(*parts, strict=True)
+        return cls(
+            concatenated(tables),
+            np.concatenate(keys),
+            np.concatenate(positions),
+            np.concatenate(labels),
+        )
+
+
+@final
+class _Reservoir:
+    """The rows with the smallest random numbers, at most so many."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.parts = most, list[_Kept]()
+        self._n, self._bound = 0, np.inf
+
+    def offer(self, part: _Kept, chosen: Bools) -> None:
+        rows = np.flatnonzero(chosen & (part.keys < self._bound))
+        if not len(rows):
+            return
+        self.parts.append(part.take(rows))
+        self._n += len(rows)
+        if self._n > self.most + batch_rows(part.rows.num_columns):
+            self.shrink(self.most)
+
+    def shrink(self, most: int) -> int:
+        """Keep the rows of the smallest numbers, in their order; return how many these are.
+
+        One part after the other is cut, so that rows are not twice in memory.
+        """
+        if self._n > most:
+            keys = np.concatenate([part.keys for part in self.parts])
+            self._bound = float(np.partition(keys, most - 1)[most - 1]) if most else -1.0
+            for number, part in enumerate(self.parts):
+                self.parts[number] = part.take(np.flatnonzero(part.keys <= self._bound))
+            self.parts, self._n = [*_merged(self.parts)], min(self._n, most)
+        return self._n
+
+
+def _merged(parts: Sequence[_Kept]) -> Iterator[_Kept]:
+    """Yield parts with small ones put together; each column of each takes memory by itself."""
+    waiting: list[_Kept] = []
+    for number, part in enumerate(parts, 1):
+        waiting.append(part)
+        if sum(len(one.keys) for one in waiting) >= _PART_ROWS or number == len(parts):
+            joined = _Kept.joined(waiting)
+            yield joined._replace(rows=joined.rows.combine_chunks())
+            waiting = []
+
+
+@final
+class Sampler:
+    """Keeps rows of a stream to learn from: labelled anomalies, normals, and others, in that order.
+
+    Parameters
+    ----------
+    label : LabelColumn or None
+        The label column.
+    seed : int
+        Seed of the random numbers.
+    declared : mapping of str to str
+        What the user said of columns.
+    stand_ins : StandIns
+        What stands for missing cells.
+    """
+
+    def __init__(
+        self,
+        label: LabelColumn | None,
+        seed: int,
+        declared: Mapping[str, str],
+        stand_ins: StandIns = NONE_STANDS_IN,
+    ) -> None:
+        self._reader = label and LabelReader(label)
+        self._rng, self._tallies = np.random.default_rng(seed), Tallies(declared, stand_ins)
+        self._reservoirs = {
+            ANOMALY: _Reservoir(MAX_ANOMALIES),
+            NORMAL: _Reservoir(MAX_NORMALS),
+            UNLABELLED: _Reservoir(MAX_NORMALS),
+        }
+        self._totals = dict.fromkeys(self._reservoirs, 0)
+        self._is_counting = False
+        self._ignored = {name for name, said in declared.items() if said == IGNORE}
+        self._first: tuple[str, pa.Schema] | None = None
+        self._starts: list[int] = []
+        self._files: list[str] = []
+
+    def read(self, batches: Iterable[Batch]) -> Sample:
+        """Read all batches of a stream, and return what is to be learned from."""
+        for batch in blocks(batches):
+            with naming(batch.file, batch.start):
+                self._add(batch)
+        if not self._files:
+            raise UserError("a table must have rows; got none.")
+        return self._sample()
+
+    def _add(self, batch: Batch) -> None:
+        rows, n_before = batch.rows, sum(self._totals.values())
+        if not self._files or self._files[-1] != batch.file:
+            self._files.append(batch.file)
+            self._starts.append(n_before)
+        label = self._reader and self._reader.column
+        if label:
+            label.check(rows.column_names)
+        places, codes = self._read_labels(rows)
+        features = rows.select(
+            [n for n in rows.column_names if n != "" and n != (label and label.name)]
+        )
+        self._check_schema(batch.file, features.schema)
+        _check_finite(features.drop_columns([*(self._ignored & {*features.column_names})]))
+        if self._first:
+            features = features.select(self._first[1].names)
+        positions = n_before + np.arange(len(codes))
+        for code in self._totals:
+            self._totals[code] += int((codes == code).sum())
+        self._count(features, np.flatnonzero(codes != ANOMALY))  # before any of them is dropped
+        part = _Kept(features, self._rng.random(len(codes)), positions, places)
+        for code, reservoir in self._reservoirs.items():
+            reservoir.offer(part, codes == code)
+
+    def _read_labels(self, rows: pa.Table) -> tuple[Ints, Codes]:
+        """Return the place of each row's label, and what it means."""
+        if self._reader is None:
+            return np.zeros(rows.num_rows, np.int64), read_labels(None, rows.num_rows)
+        column = rows[self._reader.column.name]
+        if pa.types.is_dictionary(column.type):  # which may have gaps, and values of no row
+            column = column.cast(column.type.value_type)
+        column = column.combine_chunks().dictionary_encode("encode")
+        index = column.indices.to_numpy(zero_copy_only=False)
+        places = self._reader.add(column.dictionary.to_pylist(), index.astype(np.int64))
+        return places, self._reader.codes[places]
+
+    def _check_schema(self, file: str, schema: pa.Schema) -> None:
+        """Refuse rows whose columns are not those of the first."""
+        if not schema.names:
+            raise UserError("a table must have a column to learn from; none is left.")
+        if self._first is None:
+            self._first = file, schema
+            return
+        first, expected = self._first
+        where = f"those of {first}" if first != file else "the first rows"
+        check_same(expected, schema, where)
+        known = [
+            mine if pa.types.is_null(theirs.type) else theirs
+            for theirs, mine in ((field, schema.field(field.name)) for field in expected)
+        ]
+        self._first = first, pa.schema(known)
+
+    def _count(self, features: pa.Table, chosen: Ints) -> None:
+        """Count cells, from when not all rows are kept; those that were until then come first."""
+        normals = self._totals[NORMAL] + self._totals[UNLABELLED]
+        if not self._is_counting:
+            if normals <= MAX_NORMALS and self._totals[ANOMALY] <= MAX_ANOMALIES:
+                return
+            self._is_counting = True
+            for code in (NORMAL, UNLABELLED):
+                for part in self._reservoirs[code].parts:
+                    self._tallies.add(part.rows)
+        try:
+            self._tallies.add(features.take(pa.array(chosen)))
+        except CellError as error:
+            raise CellError(error.found, int(chosen[error.row]), error.remedy) from error
+
+    def _sample(self) -> Sample:
+        parts, room = list[_Kept](), MAX_NORMALS
+        for code, reservoir in self._reservoirs.items():
+            n_kept = reservoir.shrink(MAX_ANOMALIES if code == ANOMALY else room)
+            room -= 0 if code == ANOMALY else n_kept
+            parts += reservoir.parts
+            reservoir.parts = []
+        whole = _Kept.joined(parts)
+        whole = whole.take(np.argsort(whole.positions))
+        labels, kinds = None, dict[str, int]()
+        if self._reader:
+            labels = self._reader.read(whole.labels)
+            counts = self._reader.counts
+            kinds = {kind: counts[kind] for kind in labels.kinds}
+        return Sample(
+            whole.rows,
+            labels,
+            self._totals,
+            kinds,
+            self._tallies if self._is_counting else None,
+            Places(whole.positions, self._starts, self._files),
+        )
+
+
+def _check_finite(features: pa.Table) -> None:
+    """Refuse infinite numbers in any row, also in those that are not kept."""
+    problems: dict[str, UserError] = {}
+    for name, column in zip(features.column_names, features.columns, strict=True):
+        if pa.types.is_floating(column.type):
+            with noting(problems, name):
+                check_finite(name, column.to_numpy())
+    raise_all(problems.values())

@@ -1,0 +1,313 @@
+"""The method: train members, select among them, add the other parts, calibrate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias, final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from fewlier.decision.drift import MAX_COUNTED, Reference
+from fewlier.density.base import Density, DensitySettings, mean_over_passes
+from fewlier.density.rows import Rows
+from fewlier.errors import ParameterError, UserError, warn
+from fewlier.process.memory import REMEDY, memory_limit
+from fewlier.process.progress import Progress, silent
+from fewlier.process.threads import one_thread
+from fewlier.score.calibrate import calibrate
+from fewlier.score.ensemble import Ensemble, FittedMember
+from fewlier.score.learned.supervised import Features
+from fewlier.score.learned.trees import Rules, Trees
+from fewlier.score.model import FittedModel
+from fewlier.score.neighbours.part import Neighbours
+from fewlier.score.neighbours.view import n_rows_at_most
+from fewlier.score.part import HeldOut
+from fewlier.score.passes import pass_substitutes, pass_terms, split_cost, total_cost
+from fewlier.score.ranges import MOST_ROWS, Ranges
+from fewlier.score.scorer import Addend, Scorer
+from fewlier.score.shares import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
+from fewlier.table import Encoder
+from fewlier.table.arrays import Floats, Ints
+from fewlier.training.folds import one_of_each, share_of_copies
+from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
+from fewlier.training.objective import criterion
+from fewlier.training.roles import Plan, Selection
+from fewlier.training.stack import (
+    Member,
+    Settings,
+    Trained,
+    bytes_to_train,
+    train,
+    validation_normals,
+)
+from fewlier.training.unlabelled import DoubtfulRows, Unlabelled, is_trusted, trim
+
+MUCH_MEMORY = 2 * 10**9
+"""From this many bytes on, a fit says beforehand how much it takes."""
+
+N_USUAL = 16
+"""Normals whose cells are made impossible, to see what that costs."""
+
+Fitted: TypeAlias = tuple[FittedModel, tuple[MemberHistory, ...]]
+
+
+@final
+@dataclass(frozen=True)
+class Recipe:
+    """What the parameters of a detector mean for a fit."""
+
+    density: DensitySettings
+    selection: Selection
+    lambdas: tuple[float, ...]
+    settings: Settings
+    unlabelled: Unlabelled
+    device: torch.device
+
+
+class Candidate(NamedTuple):
+    """A trained member, ready to score, and how well it ranks its validation rows."""
+
+    member: Member
+    best_epoch: int
+    fitted: FittedMember
+    criterion: float
+
+
+def fit_plan(plan: Plan, recipe: Recipe, progress: Progress = silent) -> Fitted:
+    """Fit a model; return it with the history of its members."""
+    template = make_template(plan.encoder, recipe, plan.seed)
+    trained = train_members(plan, template, plan.members(recipe.lambdas), recipe, progress)
+    return build(plan, template, trained, recipe)
+
+
+def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
+    """Build the template that every member of a fit starts from."""
+    generator = torch.Generator().manual_seed(seed)
+    return recipe.density.build(encoder, generator).to(recipe.device)
+
+
+def train_members(
+    plan: Plan,
+    template: Density,
+    members: Sequence[Member],
+    recipe: Recipe,
+    progress: Progress = silent,
+) -> list[Trained]:
+    """Train members on the rows of a plan."""
+    _announce_memory(template, len(members), plan.encoder.n_columns)
+    rows, doubtful = Rows.of(plan.encoded, recipe.device), None
+    if plan.doubtful.any():
+        doubtful = torch.from_numpy(plan.doubtful).to(recipe.device)
+    return train(template, rows, members, recipe.settings, progress, doubtful)
+
+
+@one_thread()
+def build(plan: Plan, template: Density, trained: Sequence[Trained], recipe: Recipe) -> Fitted:
+    """Make a model of trained members: select among them, add the other parts, calibrate."""
+    candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
+    if not any(candidates):
+        raise ParameterError("Every member diverged in training. Lower 'learning_rate'.")
+    weights = select(candidates, plan.ids, recipe)
+    kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if c and w > 0]
+    members, own_weights = zip(*kept, strict=True)
+    model = add_parts(plan, Ensemble(members, own_weights, recipe.selection))
+    return model, histories(trained, candidates, weights, template, recipe)
+
+
+def judge(
+    plan: Plan, template: Density, trained: Trained, number: int, recipe: Recipe
+) -> Candidate | None:
+    """Measure the member of this number on its fold's validation rows; None if it diverged."""
+    member, selection = trained.member, recipe.selection
+    if trained.diverged:
+        return None
+    density = template.with_parameters(trained.parameters)
+    passes = own_passes(number, density.n_passes, selection)
+    normals = validation_normals(member)
+    # From rows that did not train: on those that did, cells cost less than on any other row.
+    rows, anomalies = (
+        Rows.of(plan.encoded.take(index), recipe.device)
+        for index in (normals, member.rows.validation_anomalies)
+    )
+    substitutes = pass_substitutes(density, rows, passes)
+    terms = pass_terms(density, substitutes, rows, passes)
+    spread = float(total_cost(terms, selection).std())
+    # One row, or rows all alike, have no spread: then costs keep their own unit.
+    scale = 1.0 if selection == "best" or spread < 1e-6 else spread
+    centre = split_cost(terms, selection).mean(0).cpu().numpy()
+    doubtful = torch.from_numpy(plan.doubtful[normals])[None].to(recipe.device)
+    value = _criterion(terms, pass_terms(density, substitutes, anomalies, passes), doubtful, recipe)
+    if not np.isfinite([value, spread]).all():
+        return None
+    fitted = FittedMember(member.lam, member.fold, density, passes, substitutes, centre, scale)
+    return Candidate(member, trained.best_epoch, fitted, value)
+
+
+def select(candidates: Sequence[Candidate | None], ids: Ints, recipe: Recipe) -> Floats:
+    """Weigh the members; with `average`, folds count alike, because their labels differ.
+
+    Copies of an anomaly, which share its id, are one label.
+    """
+    judged = [(place, c) for place, c in enumerate(candidates) if c is not None]
+    places = np.array([place for place, _ in judged])
+    values, lambdas = np.array([(c.criterion, c.member.lam) for _, c in judged]).T
+    weights = np.zeros(len(candidates))
+    if recipe.selection == "best":
+        weights[places] = best(values, [c.best_epoch for _, c in judged], lambdas)
+        return weights
+    folds = np.array([c.member.fold for _, c in judged])
+    for fold in np.unique(folds):
+        here = np.flatnonzero(folds == fold)
+        rows = judged[here[0]][1].member.rows
+        n_held_back = len(one_of_each(rows.validation_anomalies, ids))
+        n_anomalies = len(one_of_each(rows.anomalies, ids)) + n_held_back
+        if n_held_back >= ENOUGH_TO_RANK:
+            weights[places[here]] = average(values[here], lambdas[here], n_anomalies)
+        else:
+            weights[places[here]] = spaced(lambdas[here])
+    return weights / len(np.unique(folds))
+
+
+def add_parts(plan: Plan, ensemble: Ensemble) -> FittedModel:
+    """Make a model of an ensemble: add the other parts, and calibrate their sum."""
+    scorer = Scorer(plan.encoder, ensemble)
+    normals, doubtful_rows = _trusted_normals(plan, scorer)
+    if ensemble.selection == "average":
+        scorer = replace(scorer, others=_other_parts(plan, scorer, normals))
+    usual = np.random.default_rng(plan.seed).permutation(normals)[:N_USUAL]
+    scorer = scorer.with_costs_alone(plan.encoded.take(usual), plan.ids[usual])
+    calibration, reference, ranges = (
+        calibrate(plan, scorer),
+        _reference(plan),
+        _ranges(plan, scorer),
+    )
+    return FittedModel(scorer, calibration, reference, ranges, doubtful_rows)
+
+
+def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...]:
+    """Fit neighbours and, with enough labels, trees on these normals and the labelled anomalies.
+
+    Labelled anomalies that the user gave to validate on are not among them.
+    """
+    labelled = [rows for f in plan.folds for rows in (f.anomalies, f.validation_anomalies)]
+    anomalies = _draw(plan, [rows[rows < plan.n_training] for rows in labelled])
+    rows = normals, anomalies
+    neighbours = Neighbours.fit(plan.encoder, plan.encoded, rows, scorer.device)
+    share, *grown = shares(len(one_of_each(anomalies, plan.ids)))
+    if not any(grown):
+        return (Addend(share, neighbours),)
+    both = np.sort(np.concatenate(rows))
+    known = Rows.of(plan.encoded.take(both), scorer.device)
+    labelled_rows = (
+        Features.from_encoder(plan.encoder, scorer.device),
+        known,
+        neighbours.score(known, {}, HeldOut(plan.ids[both])),
+        (plan.ids[both], np.isin(both, anomalies)),
+        plan.seed,
+    )
+    learned = [kind.fit(*labelled_rows) for kind in (Trees, Rules)]
+    return Addend(share, neighbours), *map(Addend, grown, learned)
+
+
+def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[Ints, DoubtfulRows | None]:
+    """Draw normals that train some member, less the unlabelled ones that count less than half.
+
+    Normals that all folds hold back are not among them. Return also how many of the unlabelled
+    ones were left out; None where no row may be a hidden anomaly.
+    """
+    normals = _draw(plan, [fold.normals for fold in plan.folds])
+    if not plan.doubtful.any():
+        return normals, None
+    terms = scorer.ensemble.likeliest.terms(Rows.of(plan.encoded.take(normals), scorer.device))
+    log_p = -torch.from_numpy(total_cost(terms, scorer.ensemble.selection))[None]
+    doubtful = plan.doubtful[normals]
+    trusted = is_trusted(log_p, torch.from_numpy(doubtful)[None])[0].numpy()
+    return normals[trusted], DoubtfulRows(int(doubtful.sum()), int((~trusted).sum()))
+
+
+def _draw(plan: Plan, groups: Sequence[Ints]) -> Ints:
+    """Draw as many of the rows as are compared with at most, in order."""
+    rows = np.unique(np.concatenate(groups)).astype(np.int64)
+    most = n_rows_at_most(plan.encoder.n_inputs)
+    return np.sort(np.random.default_rng(plan.seed).permutation(rows)[:most])
+
+
+def _reference(plan: Plan) -> Reference:
+    """Count a sample of the normals of all roles."""
+    roles = [(f.normals, f.validation_normals, f.calibration) for f in plan.folds]
+    normals = np.unique(np.concatenate([rows for fold in roles for rows in fold]))
+    sample = np.random.default_rng(plan.seed).permutation(normals)[:MAX_COUNTED]
+    share = share_of_copies(sample, plan.ids)
+    return Reference.from_encoded(plan.encoder, plan.encoded.take(sample), share)
+
+
+def _ranges(plan: Plan, scorer: Scorer) -> Ranges:
+    """Measure what is expected of normals that the member which expects has not trained on."""
+    fold = plan.folds[scorer.ensemble.likeliest.fold]
+    rows = fold.calibration if len(fold.calibration) else fold.validation_normals
+    rows = np.random.default_rng(plan.seed).permutation(rows)[:MOST_ROWS]
+    normals, n_columns = plan.as_new(rows), plan.encoder.n_columns
+    places = np.divmod(np.arange(len(rows) * n_columns), n_columns)
+    return Ranges.fit(plan.encoder, normals, scorer.expect(normals, *places).quantiles.numpy())
+
+
+def _criterion(
+    normal: Float[Tensor, "o n _"],
+    anomaly: Float[Tensor, "o a _"],
+    doubtful: Tensor,
+    recipe: Recipe,
+) -> float:
+    """Judge a member by the terms of its validation rows."""
+    log_p, log_q = (mean_over_passes(t.double().sum(-1).T)[None] for t in (normal, anomaly))
+    weights = torch.ones_like(log_p), torch.ones_like(log_q)
+    trusted = trim(log_p, weights[0], doubtful)
+    name = recipe.settings.criterion
+    return float(criterion(log_p, log_q, *weights, name=name, likelihood_weight=trusted))
+
+
+def histories(
+    trained: Sequence[Trained],
+    candidates: Sequence[Candidate | None],
+    weights: Floats,
+    template: Density,
+    recipe: Recipe,
+) -> tuple[MemberHistory, ...]:
+    """Write down how each trained member fared; one that diverged has no candidate."""
+    unranked: CriterionName = "likelihood" if template.is_probabilistic else "reconstruction"
+    found = []
+    for one, candidate, weight in zip(trained, candidates, weights.tolist(), strict=True):
+        member = one.member
+        status: Status = "kept" if weight else "left out" if candidate else "diverged"
+        is_ranked = len(member.rows.validation_anomalies) > 0
+        found.append(
+            MemberHistory(
+                member.lam,
+                member.fold,
+                member.seed,
+                len(member.rows.anomalies),
+                status,
+                weight,
+                recipe.settings.criterion if is_ranked else unranked,
+                candidate.criterion if candidate else None,
+                one.best_epoch,
+                *thin_curve(one.curve, first_epoch=0 if member.start else 1),
+            )
+        )
+    return tuple(found)
+
+
+def _announce_memory(density: Density, n_members: int, n_columns: int) -> None:
+    """Say before it starts that a fit takes much memory; refuse one that takes more than all."""
+    needed, whole = bytes_to_train(density, n_members), memory_limit()
+    if needed > whole:
+        raise UserError(
+            f"A fit must find room in memory; {n_columns:,} columns and {n_members} members take "
+            f"about {needed / 1e9:.0f} GB, and there are {whole / 1e9:.0f} GB. {REMEDY}"
+        )
+    if needed > MUCH_MEMORY:
+        warn(
+            f"{n_columns:,} columns and {n_members} members take about {needed / 1e9:.0f} GB of "
+            f"memory to fit. {REMEDY}"
+        )

@@ -1,0 +1,176 @@
+"""What a fit is given: rows in memory, or a stream of which some are kept; read and understood."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+
+from fewlier.errors import DataWarning, ParameterError, UserError, warn
+from fewlier.files.reading import naming
+from fewlier.files.sampling import Sample, Sampler
+from fewlier.files.streams import is_stream, read_stream
+from fewlier.fitting.recipe import ignored_columns, read_schema, split_conditionals
+from fewlier.fitting.summary import Summary
+from fewlier.process.escape import list_some
+from fewlier.table import Schema, Table
+from fewlier.table.arrays import Codes
+from fewlier.table.declarations import StandIns
+from fewlier.table.findings import find, notes_on
+from fewlier.table.frame import has_names
+from fewlier.table.label_column import LabelColumn
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
+from fewlier.table.matching import match_noting_unread, warn_of_left_out
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Rows to learn from.
+
+    Parameters
+    ----------
+    schema : Schema
+        What their columns are.
+    table : Table
+        The rows, in the form of the schema.
+    labels : Labels
+        Their labels.
+    names : tuple of str
+        The columns that were given.
+    has_names : bool
+        Whether the names are the user's.
+    sample : Sample or None
+        Where the rows come from, if they came in a stream.
+    notes : tuple of str
+        What the user should look at.
+    """
+
+    schema: Schema
+    table: Table
+    labels: Labels
+    names: tuple[str, ...]
+    has_names: bool
+    sample: Sample | None
+    notes: tuple[str, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether these are all the rows there were."""
+        return self.sample is None or self.sample.tallies is None
+
+    def complete(self, summary: Summary) -> Summary:
+        """Return the summary of a fit with these notes, and with all rows of the stream."""
+        summary = replace(summary, notes=self.notes + summary.notes)
+        if self.sample is None or self.is_complete:
+            return summary
+        totals = self.sample.totals
+        return replace(
+            summary,
+            n_normal=totals[NORMAL],
+            n_anomaly=totals[ANOMALY],
+            n_unlabelled=totals[UNLABELLED],
+            labelled_kinds=dict(self.sample.kinds),
+            notes=(self.sample.note, *summary.notes),
+        )
+
+
+def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -> Given:
+    """Read rows and labels for a fit, and find out what the columns are.
+
+    Parameters
+    ----------
+    X, y : as in `AnomalyDetector.fit`
+    parameters : mapping
+        Those of the detector.
+    seed : int
+        Seed of the sample that is kept of a stream.
+    """
+    X, y = _split(X, y)
+    sample = _draw(X, y, parameters, seed)
+    problems: dict[str, UserError] = {}
+    with _naming(sample):
+        rows = X if sample is None else sample.rows
+        table = Table.of(rows, ignore=ignored_columns(parameters["columns"]), problems=problems)
+        labels = Labels.of(y if sample is None else sample.labels, table.n_rows, X)
+        tallies = sample and sample.tallies
+        is_normal, counted = labels.codes != ANOMALY, tallies and tallies.found
+        schema = read_schema(parameters, table, is_normal, problems, counted)
+        warn_of_left_out(schema)
+        matched = _match(table, schema, sample)
+    notes = notes_on(find(matched, schema, labels.codes))
+    for note in notes:
+        warn(note, DataWarning)
+    return Given(schema, matched, labels, table.names, has_names(rows), sample, notes)
+
+
+def _split(X: object, y: object) -> tuple[object, object]:
+    """Take the label column out of a DataFrame; what is in memory is not drawn from."""
+    if not isinstance(y, str | LabelColumn) or isinstance(X, np.ndarray | list | tuple):
+        return X, y
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return X, y
+    label = LabelColumn(y) if isinstance(y, str) else y
+    with naming("the table"):
+        label.check(frame.columns)
+    return frame.drop(label.name).to_native(), label.read(frame[label.name].to_list())
+
+
+def _draw(X: object, y: object, parameters: Mapping[str, Any], seed: int) -> Sample | None:
+    """Read a stream to its end; None where the rows are in memory."""
+    label = LabelColumn(y) if isinstance(y, str) else y
+    if not isinstance(label, LabelColumn) and not (y is None and is_stream(X)):
+        return None
+    columns = parameters["columns"]
+    kinds, _ = split_conditionals(columns if isinstance(columns, Mapping) else {})
+    stand_ins = StandIns.read(parameters.get("missing"))
+    sampler = Sampler(label if isinstance(label, LabelColumn) else None, seed, kinds, stand_ins)
+    sample = sampler.read(read_stream(X))
+    if sample.labels:
+        sample.labels.warn(sample.places.files[0] if len(sample.places.files) == 1 else "labels")
+    return sample
+
+
+def _naming(sample: Sample | None) -> AbstractContextManager[None]:
+    return sample.places.naming() if sample else nullcontext()
+
+
+def _match(table: Table, schema: Schema, sample: Sample | None) -> Table:
+    """Return rows in the form of a schema, and warn of cells that could not be read in all rows."""
+    if sample is None or sample.tallies is None:
+        return match_noting_unread(table, schema)
+    matched, tallies = schema.match(table), sample.tallies
+    found = {column.source: tallies.unread(column) for column in schema.columns}
+    cells = [_unread(name, n, matched, sample) for name, n in found.items()]
+    if any(cells):
+        warn(
+            "cells in another form than the rest of their column count as missing: "
+            f"{list_some(filter(None, cells))}."
+        )
+    categories = [column for column in schema.columns if column.levels and not column.date]
+    return replace(matched, level_counts={c.name: tallies.levels(c) for c in categories})
+
+
+def _unread(name: str, n: int | None, matched: Table, sample: Sample) -> str:
+    """Say how many cells of a column could not be read; empty if all could.
+
+    `n` is None where only the kept rows can say.
+    """
+    some = matched.unread.get(name)
+    if not some:
+        return f"{n:,} in {name} (none in a row that was kept)" if n else ""
+    file, row = sample.places.of(some.row)
+    where = f" of {file}" if len(sample.places.files) > 1 else ""
+    count = f"{some.n:,} of the kept cells" if n is None else f"{max(n, some.n):,}"
+    return f"{count} in {name} (such as {some.text[:40]!r} in row {row}{where})"
+
+
+def read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:
+    """Read the rows that a user chose to validate by."""
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise ParameterError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
+    table = schema.match(Table.of(pair[0], ignore={left.name for left in schema.left_out}))
+    return table, Labels.of(pair[1], table.n_rows, pair[0]).codes

@@ -1,0 +1,166 @@
+"""What the parameters of a detector mean: checked, and turned into a recipe and a schema."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+
+from fewlier.decision.threshold import check_share
+from fewlier.density import read_density
+from fewlier.density.base import POSITIVE_INTEGER, is_positive_integer
+from fewlier.density.conditionals import CONDITIONALS
+from fewlier.errors import ParameterError, UserError, check_parameter
+from fewlier.fitting.fit import Recipe
+from fewlier.table import Column, Schema, Table, infer_schema
+from fewlier.table.arrays import Bools
+from fewlier.table.columns import USUAL
+from fewlier.table.declarations import IGNORE, StandIns
+from fewlier.table.inference import AllCounted
+from fewlier.training.stack import Settings
+
+MAX_STEPS = {"average": 30, "best": 100}
+"""Steps of an epoch: in an average the density is one part of several, and trains quickly."""
+DEVICES = ("auto", "cpu", "cuda")
+MAX_COLUMNS = 20_000
+"""Of a table to learn from; a model file has room for few more."""
+LARGEST_SEED = 2**32 - 1
+"""Of `random_state`, as numpy takes it."""
+
+
+def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
+    """Check the parameters of an `AnomalyDetector` and say how it is to be fitted."""
+    density, selection = read_density(parameters["density"]), parameters["selection"]
+    lambdas = _read_sequence("lambdas", parameters["lambdas"])
+    patience, rate = parameters["patience"], parameters["learning_rate"]
+    unlabelled = parameters["unlabelled"]
+    _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
+    is_known = isinstance(unlabelled, str) and unlabelled in ("robust", "normal")
+    _check("unlabelled", unlabelled, is_known, "'robust' or 'normal'")
+    are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
+    _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
+    for name in ("max_epochs", "batch_size"):
+        _check(name, parameters[name], is_positive_integer(parameters[name]), POSITIVE_INTEGER)
+    is_patience = patience is None or is_positive_integer(patience)
+    _check("patience", patience, is_patience, f"{POSITIVE_INTEGER}, or None")
+    _check("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
+    keep_rows = parameters["keep_rows"]
+    _check("keep_rows", keep_rows, isinstance(keep_rows, bool), "True or False")
+    check_share("false_alarm_rate", parameters["false_alarm_rate"])
+    StandIns.read(parameters.get("missing"))
+    return Recipe(
+        density,
+        selection,
+        tuple(map(float, lambdas)),
+        Settings(
+            parameters["max_epochs"],
+            patience,
+            parameters["batch_size"],
+            rate,
+            MAX_STEPS[selection],
+            "auc" if selection == "best" else "smooth_auc",
+        ),
+        unlabelled,
+        _read_device(parameters["device"]),
+    )
+
+
+def ignored_columns(columns: object) -> list[str]:
+    """Name the columns that a detector's parameter `columns` declares to be left out."""
+    return (
+        [n for n, said in columns.items() if said == IGNORE] if isinstance(columns, Mapping) else []
+    )
+
+
+def read_schema(
+    parameters: Mapping[str, Any],
+    table: Table,
+    is_normal: Bools | None = None,
+    problems: Mapping[str, UserError] | None = None,
+    counted: AllCounted | None = None,
+) -> Schema:
+    """Infer the columns of a table, as the user declared them.
+
+    `is_normal` are the rows that are not labelled anomalies; None: all. `problems` are what is
+    wrong with columns already. Of a sample, `counted` says what was counted over all rows.
+    """
+    if len(table.names) > MAX_COLUMNS:
+        raise UserError(
+            f"A table must have at most {MAX_COLUMNS:,} columns to learn from; got "
+            f"{len(table.names):,}. Leave out those that say little about anomalies."
+        )
+    columns = parameters["columns"]
+    is_choice = columns is None or isinstance(columns, str | Mapping)
+    _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
+    everywhere = isinstance(columns, str)
+    kinds, chosen = split_conditionals({"": columns} if everywhere else columns or {})
+    overrides, stand_ins = (
+        kinds[""] if everywhere else kinds,
+        StandIns.read(parameters.get("missing")),
+    )
+    schema = infer_schema(table, overrides, is_normal, problems, counted, stand_ins)
+    scored = (replace(c, conditional=_conditional_of(c, chosen)) for c in schema.columns)
+    return replace(schema, columns=tuple(scored)) if chosen else schema
+
+
+def split_conditionals(columns: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what is declared of columns with kinds for distributions, and the distributions.
+
+    ``{"visits": "poisson"}`` declares that visits are counts, and which of the distributions of
+    counts scores them; ``"poisson:1.234"`` says in addition how the numbers are written.
+    """
+    kinds, chosen = dict(columns), {}
+    for column, said in columns.items():
+        word, colon, form = said.partition(":") if isinstance(said, str) else ("", "", "")
+        if word in CONDITIONALS:
+            chosen[column] = word
+            kinds[column] = CONDITIONALS[word].coding.value + colon + form
+    return kinds, chosen
+
+
+def _conditional_of(column: Column, chosen: Mapping[str, str]) -> str | None:
+    """Return the conditional chosen for a column, or None where it is the usual one."""
+    usual = USUAL[column.coding]
+    name = chosen.get(column.name, chosen.get("", usual))
+    is_own = name != usual and CONDITIONALS[name].coding is column.coding
+    return name if is_own else None
+
+
+def read_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Draw the seed of a fit: an integer always gives the same."""
+    if isinstance(random_state, Integral):
+        is_seed = 0 <= random_state <= LARGEST_SEED
+        _check("random_state", random_state, is_seed, f"an integer from 0 to {LARGEST_SEED}")
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def available_device(name: str) -> torch.device:
+    """Return the device that a parameter asks for, or the CPU on a machine without a GPU."""
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def _read_device(name: str) -> torch.device:
+    _check("device", name, name in DEVICES, "'auto', 'cpu' or 'cuda'")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ParameterError(
+            "device='cuda' needs a GPU that torch can use; got none. Give device='auto'."
+        )
+    return available_device(name)
+
+
+def _read_sequence(name: str, value: Iterable[Any]) -> tuple[Any, ...]:
+    is_sequence = isinstance(value, Iterable) and not isinstance(value, str)
+    _check(name, value, is_sequence, "a sequence of numbers, such as (100,)")
+    return tuple(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+
+
+def _check(name: str, value: object, is_right: bool, expected: str) -> None:
+    check_parameter("AnomalyDetector", name, value, is_right, expected)

@@ -1,0 +1,119 @@
+"""`Insight`: what the labels so far say of the rows of a pool."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+
+from fewlier.labelling.asking.pool import Pool
+from fewlier.labelling.asking.worth import Looked, Worth
+from fewlier.table.arrays import Bools, Codes, Floats, Ints
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+
+# Rows of each label that are learned from at most: the kernel has a line for each.
+_MOST_KNOWN = 500
+
+
+class Known(NamedTuple):
+    """Rows with a label: their places in the pool, what was seen of them, and the labels (m,)."""
+
+    places: Ints
+    looked: Looked
+    labels: Codes
+
+
+class Histogram(NamedTuple):
+    """How many rows of a table have which score, in bars of equal width from `low` to `high`."""
+
+    low: float
+    high: float
+    counts: list[float]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Insight:
+    """What labels say of the rows of a pool.
+
+    Parameters
+    ----------
+    pool : Pool
+        The rows.
+    known : Known
+        Those with a label, that were learned from.
+    lesson : array (m,)
+        What the labels add to a score, by node of the trees.
+    codes : array (n,)
+        The labels of the pool.
+    is_settled : array (n,)
+        Which rows are not to be asked about.
+    """
+
+    pool: Pool
+    known: Known
+    lesson: Floats
+    codes: Codes
+    is_settled: Bools
+
+    @classmethod
+    def of(
+        cls, worth: Worth, pool: Pool, labels: Codes, settled: Collection[int], seed: int
+    ) -> "Insight":
+        """Learn from the labels (n,) of all rows of a table; `settled` rows need none."""
+        codes = labels[pool.rows]
+        places = np.concatenate([_some(codes, label, seed) for label in (ANOMALY, NORMAL)])
+        known = Known(places, pool.looked.take(places), codes[places])
+        lesson = np.zeros(len(worth.forest.nodes))
+        if len(places):
+            lesson = worth.learn(known.looked, known.labels)
+        done = pool.places(np.array(sorted(settled), dtype=np.int64))
+        return cls(pool, known, lesson, codes, pool.nearly_equal(done))
+
+    @cached_property
+    def score(self) -> Floats:
+        """What rows are worth, shape (n,)."""
+        return self.pool.looked.score(self.lesson)
+
+    @property
+    def is_open(self) -> Bools:
+        """Which rows may be asked about, shape (n,)."""
+        return ~self.is_settled
+
+    def place(self, score: float) -> float:
+        """Return the share of the rows of the table that are worth less."""
+        below = self.pool.stands_for[self.score < score].sum()
+        return float(below / self.pool.stands_for.sum())
+
+    def histogram(self, n_bars: int = 60) -> Histogram:
+        """Return what the rows of the table are worth."""
+        counts, edges = np.histogram(self.score, n_bars, weights=self.pool.stands_for)
+        return Histogram(float(edges[0]), float(edges[-1]), counts.tolist())
+
+    def nearest(self, point: Floats, row: int) -> tuple[int | None, int | None]:
+        """Return the rows nearest to a point: a normal one, and a known anomaly, if there are.
+
+        A row is normal that is labelled so, or that nobody labelled and that is not among the odder
+        half of the rows.
+        """
+        usual = self.score <= np.median(self.score)
+        is_normal = (self.codes == NORMAL) | ((self.codes == UNLABELLED) & usual)
+        distance = ((self.pool.looked.points - point) ** 2).sum(1)
+        distance[self.pool.rows == row] = np.inf
+        return tuple(  # type: ignore[return-value] # of two
+            self._least(np.where(some, distance, np.inf))
+            for some in (is_normal, self.codes == ANOMALY)
+        )
+
+    def _least(self, distance: Floats) -> int | None:
+        place = int(distance.argmin())
+        return int(self.pool.rows[place]) if np.isfinite(distance[place]) else None
+
+
+def _some(codes: Codes, label: int, seed: int) -> Ints:
+    """Return the places of one label, or some of them."""
+    places = np.flatnonzero(codes == label)
+    if len(places) <= _MOST_KNOWN:
+        return places
+    return np.sort(np.random.default_rng(seed).permutation(places)[:_MOST_KNOWN])

@@ -1,0 +1,103 @@
+"""`Pool`: the rows among which questions are chosen; all rows of a table that is not large."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from fewlier.labelling.asking.worth import Looked, Worth
+from fewlier.labelling.subject import Subject
+from fewlier.table.arrays import Bools, Floats, Ints
+
+MAX_ROWS = 20_000
+"""Rows of a pool at most."""
+_N_TOP = 15_000  # of a full pool, the rows worth most; the others are drawn from the rest
+# Standard deviations by which nearly equal rows differ at most in every input.
+_NEARLY = 0.01
+_BLOCK = 65_536  # rows looked at at a time
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Rows to choose among.
+
+    A table of up to 20,000 rows is its own pool. Of a larger one the 15,000 rows worth most are in
+    it and 5,000 of the others, drawn at random, which stand for all of them.
+
+    Parameters
+    ----------
+    rows : array (n,)
+        Their numbers in the table, in ascending order.
+    looked : Looked
+        What was seen of them.
+    stands_for : array (n,)
+        For how many rows of the table each stands.
+    n_at_nodes : array (m,)
+        How many of them end at each node of the trees.
+    """
+
+    rows: Ints
+    looked: Looked
+    stands_for: Floats
+    n_at_nodes: Ints
+
+    @classmethod
+    def of(cls, subject: Subject, worth: Worth, lesson: Floats, known: Ints, seed: int) -> "Pool":
+        """Look at all rows of a table, some at a time, and take those worth most after a lesson.
+
+        The `known` rows are among them in any case.
+        """
+        rows, stands_for = _choose(subject, worth, lesson, known, seed)
+        looked = worth.look(subject.encode(rows))
+        n_at_nodes = np.bincount(looked.leaves.ravel(), minlength=len(worth.forest.nodes))
+        return cls(rows, looked, stands_for, n_at_nodes)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds every row of the table."""
+        return bool((self.stands_for == 1).all())
+
+    def nearly_equal(self, places: Ints) -> Bools:
+        """Mark rows, and those that differ from them by next to nothing in every column, (n,)."""
+        marked = np.zeros(len(self.rows), dtype=np.bool_)
+        for place in places.tolist():
+            if place not in self._alike:
+                points = self.looked.points
+                self._alike[place] = np.flatnonzero(
+                    (np.abs(points - points[place]) < _NEARLY).all(1)
+                )
+            marked[self._alike[place]] = True
+        return marked
+
+    @cached_property
+    def _alike(self) -> dict[int, Ints]:
+        """The rows nearly equal to a row, once it was asked for."""
+        return {}
+
+    def places(self, rows: Ints) -> Ints:
+        """Return where rows of the table are in the pool, those of them that are."""
+        found = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
+        is_there: Bools = self.rows[found] == rows
+        return np.asarray(found[is_there], dtype=np.int64)
+
+
+def _choose(
+    subject: Subject, worth: Worth, lesson: Floats, known: Ints, seed: int
+) -> tuple[Ints, Floats]:
+    """Return the rows of a pool, in ascending order, and for how many each stands."""
+    every = np.arange(subject.n_rows)
+    if len(every) <= MAX_ROWS:
+        return every, np.ones(len(every))
+    blocks = (every[start : start + _BLOCK] for start in range(0, len(every), _BLOCK))
+    scores = [worth.look(subject.encode(rows)).score(lesson) for rows in blocks]
+    order = np.argsort(-np.concatenate(scores), kind="stable")
+    order = np.concatenate([known, order[~np.isin(order, known)]])
+    n_top = max(_N_TOP, len(known))
+    top, rest = order[:n_top], order[n_top:]
+    drawn = np.random.default_rng(seed).permutation(rest)[: MAX_ROWS - _N_TOP]
+    stands_for = np.repeat([1.0, len(rest) / max(len(drawn), 1)], [len(top), len(drawn)])
+    rows = np.concatenate([top, drawn])
+    places = np.argsort(rows)
+    return rows[places], stands_for[places]

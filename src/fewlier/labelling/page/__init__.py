@@ -1,0 +1,4 @@
+"""The page that asks.
+
+Read in this order: desk, guard, app.
+"""
