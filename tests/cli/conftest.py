@@ -9,7 +9,6 @@ import pytest
 from processes import Done, plain
 
 from fewlier import AnomalyDetector, Made, cli, detector
-from fewlier.cli import demonstration
 
 
 @pytest.fixture(autouse=True)
@@ -75,5 +74,7 @@ def quick(monkeypatch):
 def quick_demo(monkeypatch, tmp_path):
     """Let `fewlier demo` fit at once, in an empty folder."""
     tiny = {"density": Made(hidden=(8,), n_orderings=2), "max_epochs": 2}
-    monkeypatch.setattr(demonstration, "AnomalyDetector", partial(AnomalyDetector, **tiny))
+    build = partial(AnomalyDetector, **tiny)
+    build.load = AnomalyDetector.load
+    monkeypatch.setattr(detector, "AnomalyDetector", build)
     monkeypatch.chdir(tmp_path)
