@@ -69,6 +69,13 @@ class Running:
         assert self.get("/health/live").status == 200
         return found
 
+    def await_ready(self):
+        """Wait until there is a model to score by."""
+        deadline = time.monotonic() + 240
+        while self.get("/health/ready").status != 200:
+            assert time.monotonic() < deadline, self.lines
+            time.sleep(0.1)
+
     def await_line(self, pattern, seconds=240):
         """Wait until a line of standard error matches."""
         deadline = time.monotonic() + seconds

@@ -43,9 +43,8 @@ from fewlier.labelling.answers.answer import Answer, RowKey
 from fewlier.modelfile import container
 from fewlier.process import signals
 from fewlier.scoring import scored
-from fewlier.service.limits import Limits
-from fewlier.service.openapi import describe
-from fewlier.service.shelf import Served
+from fewlier.service.app import make_app
+from fewlier.service.limits import Limits, Settings
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tests" / "golden" / "surface.txt"
@@ -100,7 +99,7 @@ def surface() -> list[str]:
         detector = AnomalyDetector.load("a.fewlier")
     fitted = (name for name in vars(detector) if name[-1] == "_" != name[0])
     lines += [f"fewlier.AnomalyDetector.{name}" for name in fitted]
-    return sorted({*lines, *service(detector), *graph(detector)})
+    return sorted({*lines, *service(), *graph(detector)})
 
 
 def python_names() -> Iterator[str]:
@@ -195,20 +194,20 @@ def answers() -> Iterator[str]:
         yield from (f"labels.jsonl, {what}: {key}" for key in keys(json.loads(line)))
 
 
-def service(detector: AnomalyDetector) -> Iterator[str]:
+def service() -> Iterator[str]:
     """List what the service is asked, and the keys of what it answers."""
-    served = Served("NAME", "", detector.model_, {}, counts=None)
-    for path, methods in describe([served], Limits(), is_folder=False)["paths"].items():
+    with tempfile.TemporaryDirectory() as folder:
+        app = make_app(Settings(Path(folder), Path(folder), Limits(), ("*",), None, 1))
+        described = app.openapi()
+    parts = described["components"]["schemas"]
+    for path, methods in described["paths"].items():
         for method, about in methods.items():
             call = f"{method.upper()} {path}"
             yield call
             yield from (f"{call}?{one['name']}" for one in about.get("parameters", ()))
-            asked = in_json(about.get("requestBody", {}))
-            for schema in asked.get("oneOf", [asked]):
-                names = {*schema.get("properties", ()), *schema.get("required", ())}
-                yield from (f"{call}, request: {name}" for name in names)
-            given = answered(in_json(about["responses"]["200"]))
-            yield from (f"{call}: {name}" for name in given)
+            for schema in in_json(about.get("requestBody", {})).get("oneOf", ()):
+                yield from (f"{call}, request: {name}" for name in schema["properties"])
+            yield from (f"{call}: {name}" for name in answered(about["responses"]["200"], parts))
 
 
 def in_json(content: dict[str, Any]) -> dict[str, Any]:
@@ -229,12 +228,12 @@ def graph(detector: AnomalyDetector) -> Iterator[str]:
     yield from (f"$ fewlier export, metadata {METADATA}: {key}" for key in facts)
 
 
-def answered(schema: dict[str, Any], above: str = "") -> Iterator[str]:
+def answered(answer: dict[str, Any], parts: dict[str, Any], above: str = "") -> Iterator[str]:
     """List the keys of what OpenAPI describes."""
-    inner = schema.get("properties", {})
-    for name in {*inner, *schema.get("required", ())}:
-        yield f"{above}{name}"
-        yield from answered(inner.get(name, {}).get("items", {}), f"{above}{name}.")
+    for reference in re.findall(r"'\$ref': '#/components/schemas/(\w+)'", str(answer)):
+        for name, inner in parts[reference]["properties"].items():
+            yield f"{above}{name}"
+            yield from answered(inner, parts, f"{above}{name}.")
 
 
 def rows(seed: int) -> pa.Table:

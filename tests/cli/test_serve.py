@@ -18,11 +18,10 @@ def test_a_service_for_others_needs_a_token(model, fewlier, tmp_path):
 
 def test_a_file_that_is_no_model_is_refused_before_it_is_served(fewlier, tmp_path):
     (tmp_path / "a.fewlier").write_bytes(b"garbage")
-    (tmp_path / "empty").mkdir()
     for path, message in (
-        (tmp_path, "not one that fewlier has written"),
+        (tmp_path / "a.fewlier", "not one that fewlier has written"),
         (tmp_path / "none.fewlier", "cannot be read"),
-        (tmp_path / "empty", "a folder of models must hold files named NAME.fewlier"),
+        (tmp_path, "Is a directory"),
     ):
         done = fewlier("serve", path, "--port", 0)
         assert (done.code, message in done.err) == (2, True)

@@ -1,100 +1,131 @@
-"""Orders that are fulfilled together: each for itself, and never too many rows at once."""
+"""Requests that are answered together: each for itself, and never too many at once."""
 
 import asyncio
-from functools import partial
+import json
 
 import numpy as np
 import pytest
 from factories import FEATURES, payments
 
-from fewlier.service import queue
-from fewlier.service.counts import RowCounts
+from fewlier.service import answers, queue
+from fewlier.service.answers import Order, Reply, fulfil
 from fewlier.service.limits import Limits, Refusal
-from fewlier.service.queue import TOGETHER, Order, Queue, Reply, fulfil
-from fewlier.service.shelf import Served
-from fewlier.table import Table
+from fewlier.service.metrics import Counts
+from fewlier.service.model import Served
+from fewlier.service.queue import Queue
 
 ROWS = payments(seed=7)[FEATURES]
+RECORDS = json.loads(ROWS.to_json(orient="records"))
 
 
 @pytest.fixture
-def order(detector, tmp_path):
-    counts = RowCounts(detector.model_, "one", tmp_path)
-    served = Served("pay", "0" * 64, detector.model_, {}, counts)
+def answer(detector, tmp_path):
+    """Return what answers orders by the detector."""
+    served = Served("pay", "0" * 64, detector.model_, {})
+    return lambda orders: fulfil(orders, served, Limits(), Counts(tmp_path / "no folder"))
 
-    def make(first=0, n=1, **changes):
-        rows = ROWS.iloc[np.arange(first, first + n) % len(ROWS)]
-        made = Order(served, Limits(), partial(Table.of, rows), lambda answer: answer)
-        return made._replace(**changes)
 
-    return make
+def order(first=0, n=1, **changes):
+    rows = [RECORDS[place % len(ROWS)] for place in range(first, first + n)]
+    return Order(json.dumps({"rows": rows}).encode())._replace(**changes)
 
 
 def scores(reply):
-    return reply.body.scores
+    return [row["anomaly_score"] for row in json.loads(reply.body)["rows"]]
 
 
-def test_an_order_whose_reasons_fail_fails_alone(order, detector, monkeypatch):
-    def fail(_, n):
-        if n == 2:
-            raise ValueError
+def test_an_order_whose_reasons_fail_fails_alone(answer, detector, monkeypatch):
+    class Explanation:
+        def __init__(self, *_):
+            raise MemoryError
 
-    monkeypatch.setattr(queue, "_reasons", fail)
-    results = fulfil([order(0), order(1, n_reasons=2), order(2)])
-    assert [type(result) for result in results] == [Reply, ValueError, Reply]
+    monkeypatch.setattr(answers, "Explanation", Explanation)
+    results = answer([order(0), order(1, n_reasons=2), order(2)])
+    assert [type(result) for result in results] == [Reply, MemoryError, Reply]
     expected = detector.anomaly_score(ROWS.head(3))
     np.testing.assert_array_equal(np.ravel([scores(results[0]), scores(results[2])]), expected[::2])
-    assert order(0).served.counts.total()[0] == 2
 
 
-def test_an_order_that_cannot_be_read_or_written_fails_alone(order):
-    def fail(*_):
-        raise ValueError
+def test_an_order_that_cannot_be_read_fails_alone(answer, monkeypatch):
+    monkeypatch.setattr(answers, "read_arrow", lambda *_: 1 / 0)
+    orders = [order(0, body=b"{"), order(1, is_arrow=True), order(2)]
+    kinds = [type(result).__name__ for result in answer(orders)]
+    assert kinds == ["UserError", "ZeroDivisionError", "Reply"]
 
-    results = fulfil([order(0, write=fail), order(1, read=fail), order(2)])
-    assert [type(result) for result in results] == [ValueError, ValueError, Reply]
 
-
-def test_rows_beyond_what_is_scored_together_wait_for_the_next_turn(order, detector, monkeypatch):
-    half = TOGETHER // 2 + 1
-    orders = [order(first, half) for first in range(5)]
-    assert len(fulfil(orders)) == 2
+def test_bytes_beyond_what_is_done_together_wait_for_the_next_turn(answer, detector, monkeypatch):
+    orders = [order(40 * number, 30) for number in range(5)]
+    monkeypatch.setattr(queue, "TOGETHER", len(orders[0].body) + len(orders[1].body))
     turns = []
-    monkeypatch.setattr(queue, "fulfil", lambda taken: turns.append(len(taken)) or fulfil(taken))
 
     async def ask():
-        waiting = Queue()
-        return await asyncio.gather(*map(waiting.reply, orders))
+        waiting = Queue(lambda taken: turns.append(len(taken)) or answer(taken), 9)
+        work = asyncio.create_task(waiting.work())
+        replies = await asyncio.gather(*map(waiting.reply, orders))
+        work.cancel()
+        return replies
 
     expected = detector.anomaly_score(ROWS)
-    for first, reply in enumerate(asyncio.run(ask())):
-        places = np.arange(first, first + half) % len(ROWS)
+    for number, reply in enumerate(asyncio.run(ask())):
+        places = np.arange(40 * number, 40 * number + 30) % len(ROWS)
         np.testing.assert_array_equal(scores(reply), expected[places])
-    assert turns == [5, 3, 1]
+    assert sum(turns) == 5
+    assert max(turns) <= 3
 
 
-def test_a_batch_that_fails_as_a_whole_is_told_to_everyone(order, monkeypatch):
+def test_a_turn_that_fails_as_a_whole_is_told_to_everyone():
     def fail(_):
         raise MemoryError
 
-    monkeypatch.setattr(queue, "fulfil", fail)
-
     async def ask():
-        waiting = Queue()
+        waiting = Queue(fail, 9)
+        work = asyncio.create_task(waiting.work())
         replies = (waiting.reply(order(first)) for first in range(3))
-        return await asyncio.gather(*replies, return_exceptions=True)
+        found = await asyncio.gather(*replies, return_exceptions=True)
+        work.cancel()
+        return found
 
     assert [type(result) for result in asyncio.run(ask())] == [MemoryError] * 3
+
+
+def test_more_orders_than_may_wait_are_refused_at_once():
+    async def ask():
+        waiting = Queue(lambda _: [], 2)
+        replies = [asyncio.create_task(waiting.reply(order())) for _ in range(3)]
+        done, pending = await asyncio.wait(replies, return_when=asyncio.FIRST_COMPLETED)
+        for one in pending:
+            one.cancel()
+        return [one.exception() for one in done]
+
+    (refused,) = asyncio.run(ask())
+    assert isinstance(refused, Refusal)
+    assert (refused.status, "2 requests waiting" in str(refused)) == (503, True)
 
 
 @pytest.mark.parametrize(
     ("n", "n_reasons", "is_fine"), [(3, 2, True), (4, 2, False), (2, 999, True)]
 )
-def test_an_answer_has_at_most_so_many_reasons(order, n, n_reasons, is_fine):
-    (found,) = fulfil([order(0, n, n_reasons=n_reasons, limits=Limits(reasons=6))])
+def test_an_answer_has_at_most_so_many_reasons(answer, monkeypatch, n, n_reasons, is_fine):
+    monkeypatch.setattr("fewlier.service.limits.MAX_REASONS", 6)
+    (found,) = answer([order(0, n, n_reasons=n_reasons)])
     if is_fine:  # there are three columns, however many are asked for
-        assert [len(row) for row in found.body.reasons] == [min(n_reasons, 3)] * n
+        rows = json.loads(found.body)["rows"]
+        assert [len(row["reasons"]) for row in rows] == [min(n_reasons, 3)] * n
         return
     assert isinstance(found, Refusal)
     assert found.status == 413
-    assert "at most 6 reasons; 4 rows with 2 each would have 8" in str(found)
+    assert "at most 6 reasons; got 4 rows with 2 each" in str(found)
+
+
+def test_notes_tell_of_cells_that_were_not_read_or_are_impossible(answer):
+    rows = [
+        {"amount": "x", "visits": 1, "city": "Mars"},
+        {"amount": 5, "visits": 1, "city": "Rome"},
+    ]
+    rows += [{"amount": 5, "visits": 1, "city": "Rome"}] * 8
+    (reply,) = answer([Order(json.dumps({"rows": rows}).encode())])
+    unread, impossible = json.loads(reply.body)["notes"]
+    assert "1 in amount (first 'x' in row 0)" in unread
+    assert impossible.endswith("count as odd: 1 in city.")
+    (reply,) = answer([order()])
+    assert "notes" not in json.loads(reply.body)

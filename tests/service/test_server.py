@@ -1,14 +1,15 @@
 """What the process does that listens, with no workers behind it."""
 
+import socket
 from types import SimpleNamespace
 
 import pytest
+from uvicorn.config import STARTUP_FAILURE
 
 from fewlier.errors import UserError
 from fewlier.service import server
 from fewlier.service.limits import Limits
 from fewlier.service.server import Address, serve
-from fewlier.service.told import COULD_NOT_START
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def serve_by(monkeypatch, detector, tmp_path):
         serve(tmp_path / "pay.fewlier", address, Limits(), len(codes), called.append)
         return called
 
-    monkeypatch.setattr(server, "Multiprocess", Supervisor)
+    monkeypatch.setattr(server, "Supervisor", Supervisor)
     monkeypatch.setattr(server, "_config", lambda *_: None)
     monkeypatch.setattr(server, "hand_over", lambda: called.append("signals are handed over"))
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
@@ -46,5 +47,14 @@ def test_signals_are_handed_over_only_when_somebody_takes_them(serve_by):
 
 
 def test_a_worker_that_cannot_start_is_an_error(serve_by):
-    with pytest.raises(UserError, match="A worker of the service could not start"):
-        serve_by(-15, COULD_NOT_START)
+    with pytest.raises(UserError, match="A worker could not start"):
+        serve_by(-15, STARTUP_FAILURE)
+
+
+def test_answers_are_sent_at_once_and_do_not_wait_for_the_client_to_acknowledge():
+    with (
+        Address("127.0.0.1", 0, (), None).listen() as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -165,8 +165,10 @@ def _warn(report: "ScoreReport") -> None:
     if report.drift.found:
         say(f"warning: {report.drift}")
     if report.n_impossible:
-        cells = ", ".join(f"{n} in {shown(name)}" for name, n in report.n_impossible.items())
-        say(f"note: values never seen in training, or impossible, count as odd: {cells}.")
+        from fewlier.table.frame import impossible_note
+
+        counts = {shown(name): n for name, n in report.n_impossible.items()}
+        say(f"note: {impossible_note(counts)}")
     if report.passed_through:
         names = ", ".join(map(shown, report.passed_through))
         say(f"note: not columns of the model, passed through: {names}.")

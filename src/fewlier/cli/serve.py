@@ -22,9 +22,7 @@ _ACCESS = "Who may ask"
 def serve(  # noqa: PLR0913 - options of a command are its arguments
     model: Annotated[
         Path,
-        typer.Argument(
-            help="Model file, or a folder of files named NAME.fewlier.", metavar="MODEL"
-        ),
+        typer.Argument(help="Model file.", metavar="MODEL"),
     ],
     host: Annotated[str, option("Address to listen on.", "ADDRESS")] = "127.0.0.1",
     port: Annotated[int, option("Port; 0 is any that is free.", "N", min=0, max=65535)] = 8000,
@@ -47,10 +45,6 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
     ] = None,
     max_body: Annotated[int, option("Bytes.", "N", min=1, panel=_LIMITS)] = _USUAL.body,
     max_rows: Annotated[int, option("Rows.", "N", min=1, panel=_LIMITS)] = _USUAL.rows,
-    max_columns: Annotated[int, option("Columns.", "N", min=1, panel=_LIMITS)] = _USUAL.columns,
-    max_cell: Annotated[
-        int, option("Characters of a cell.", "N", min=1, panel=_LIMITS)
-    ] = _USUAL.cell,
     max_seconds: Annotated[
         float,
         option(
@@ -63,9 +57,6 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
     max_waiting: Annotated[
         int, option("Requests that may wait in a worker.", "N", min=1, panel=_LIMITS)
     ] = _USUAL.waiting,
-    max_reasons: Annotated[
-        int, option("Reasons of an answer, over all rows.", "N", min=1, panel=_LIMITS)
-    ] = _USUAL.reasons,
 ) -> None:
     """Serve scores over HTTP until Ctrl-C or a termination signal."""
     token = read_token(token_file)
@@ -73,14 +64,11 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
         from fewlier.service.server import Address
         from fewlier.service.server import serve as run
     except ModuleNotFoundError as error:
-        needs = "A service needs starlette, uvicorn and prometheus-client"
+        needs = "A service needs fastapi, uvicorn and prometheus-client"
         raise missing_package(needs, error, "serve") from error
     address = Address(host, port, tuple(allow_host or ()), token)
     check_open(address.is_loopback, token, no_token, bool(allow_host))
-    limits = Limits(
-        max_body, max_rows, max_columns, max_cell, max_seconds, max_waiting, max_reasons
-    )
-    run(model, address, limits, workers, say)
+    run(model, address, Limits(max_body, max_rows, max_seconds, max_waiting), workers, say)
 
 
 def read_token(path: Path | None) -> str | None:

@@ -1,5 +1,4 @@
 """A model behind HTTP: rows in, scores and reasons out.
 
-Read in this order: limits, cells, arrow, answers, responses, counts, shelf, queue, guard, lines,
-journal, inference, openapi, told, app, worker, server.
+Read in this order: limits, rows, arrow, metrics, model, log, answers, queue, schemas, app, server.
 """

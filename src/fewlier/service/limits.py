@@ -1,12 +1,15 @@
-"""What one request may ask for, and the refusal of one that asks for more."""
+"""What one request may ask for, the refusal of one that asks for more, and what workers know."""
 
 from dataclasses import dataclass
-from typing import final
+from pathlib import Path
+from typing import NamedTuple, final
 
 from fewlier.errors import UserError
 
-MAX_REASONS = 99_999
-"""Columns that a request may ask to be named for a row; those that there are will be."""
+MAX_REASONS = 50_000
+"""Reasons of an answer, over all of its rows."""
+MAX_BODIES = 8
+"""The requests that a worker holds have at most as many bytes as so many of the longest."""
 
 
 @final
@@ -27,52 +30,54 @@ class Limits:
     ----------
     body : int
         Bytes of a request.
-    rows, columns : int
-        Rows and columns of a request.
-    cell : int
-        Characters of a cell.
+    rows : int
+        Rows of a request.
     seconds : float
         Time for a request to arrive, and again for its answer.
     waiting : int
-        Requests that a worker has taken and not answered yet.
-    reasons : int
-        Reasons of an answer, over all of its rows.
+        Requests that have arrived and wait in a worker.
     """
 
     body: int = 32 * 2**20
     rows: int = 10_000
-    columns: int = 5_000
-    cell: int = 10_000
     seconds: float = 30.0
     waiting: int = 64
-    reasons: int = 50_000
 
-    def check_shape(self, n_rows: int, n_columns: int) -> None:
-        """Refuse a table of more rows or columns than a request may have."""
-        for what, found, most in (
-            ("rows", n_rows, self.rows),
-            ("columns", n_columns, self.columns),
-        ):
-            if found > most:
-                raise Refusal(
-                    413,
-                    f"A request may have at most {most} {what}; got {found}. Send fewer at a time.",
-                )
+    def check_rows(self, n_rows: int) -> None:
+        """Refuse more rows than a request may have."""
+        if n_rows > self.rows:
+            raise Refusal(413, f"A request may have at most {self.rows} rows; got {n_rows}.")
 
-    def check_reasons(self, n_rows: int, n_each: int) -> None:
-        """Refuse an answer of more reasons than one may have."""
-        if n_rows * n_each > self.reasons:
-            raise Refusal(
-                413,
-                f"An answer may have at most {self.reasons} reasons; {n_rows} rows with {n_each} "
-                f"each would have {n_rows * n_each}. Send fewer rows, or ask for fewer reasons.",
-            )
 
-    def check_cell(self, column: str, row: int, length: int) -> None:
-        """Refuse a cell of more characters than one may have."""
-        if length > self.cell:
-            raise Refusal(
-                413,
-                f"A cell may have at most {self.cell} characters; got {length} in row {row}, "
-                f"column {column!r}.",
-            )
+def check_reasons(n_rows: int, n_each: int) -> None:
+    """Refuse an answer of more reasons than one may have."""
+    if n_rows * n_each > MAX_REASONS:
+        asked = f"{n_rows} rows with {n_each} each"
+        raise Refusal(413, f"An answer may have at most {MAX_REASONS} reasons; got {asked}.")
+
+
+class Settings(NamedTuple):
+    """What each worker is told. It travels to them in memory, with the token.
+
+    Parameters
+    ----------
+    path : Path
+        The model file.
+    counts : Path
+        A folder for what workers count.
+    limits : Limits
+        What a request may ask for.
+    hosts : tuple of str
+        Names that requests may give in `Host`; "*" is any.
+    token : str or None
+        What they must bring.
+    threads : int
+        Threads that a worker computes in.
+    """
+
+    path: Path
+    counts: Path
+    limits: Limits
+    hosts: tuple[str, ...]
+    token: str | None
+    threads: int

@@ -1,27 +1,33 @@
 """The processes of a service: one that listens, and workers that answer."""
 
+import logging
 import os
 import socket
 import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from uvicorn import Config
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from fewlier.errors import UserError
 from fewlier.process.signals import hand_over, removed_if_stopped
-from fewlier.service.guard import LOOPBACK
-from fewlier.service.limits import Limits
-from fewlier.service.lines import LOGGING
-from fewlier.service.shelf import Shelf
-from fewlier.service.told import COULD_NOT_START, Settings
-from fewlier.service.worker import Protocol, make_app
+from fewlier.service.limits import Limits, Settings
 
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""Names of the machine itself."""
 HANG_SECONDS = 60
 """A worker that says nothing for so long is replaced; one that has ended, at once."""
+MAX_CONNECTIONS = 1_000
+"""Connections of a worker; requests on further ones get 503 from uvicorn."""
+
+log = logging.getLogger(__name__)
 
 
 class Address(NamedTuple):
@@ -49,14 +55,16 @@ class Address(NamedTuple):
         """Whether only this machine reaches it."""
         return self.host in LOOPBACK
 
-    def known_hosts(self) -> tuple[str, ...] | None:
-        """Return the names that requests may give in `Host`; None for any.
+    def known_hosts(self) -> tuple[str, ...]:
+        """Return the names that requests may give in `Host`; "*" for any.
 
-        Where a token is asked for and no name is given, the name says nothing.
+        With another name some site on the web could have been made to point here. Where a token is
+        asked for and no name is given, the name says nothing.
         """
         if self.token is not None and not (self.is_loopback or self.hosts):
-            return None
-        return (*LOOPBACK, self.host, *self.hosts)
+            return ("*",)
+        names = (*LOOPBACK, self.host, *self.hosts)
+        return tuple(f"[{name}]" if ":" in name else name for name in names)
 
     def listen(self) -> socket.socket:
         """Return a socket that listens there."""
@@ -69,52 +77,75 @@ class Address(NamedTuple):
             return listening
         except (OSError, OverflowError) as error:
             raise UserError(
-                f"The service must have an address of this machine and a free port; got "
+                "The service must have an address of this machine and a free port; got "
                 f"{self.host} and {self.port}: {error}. Choose others with --host and --port."
             ) from error
+
+
+@final
+class Supervisor(Multiprocess):
+    """Replaces workers that have ended or hang, and logs how each has ended."""
+
+    def keep_subprocess_alive(self) -> None:
+        """Look after the workers."""
+        before = list(self.processes)
+        super().keep_subprocess_alive()
+        for old in before:
+            if old not in self.processes:
+                facts = {"worker": old.pid, "exit_code": old.exitcode}
+                log.error("a worker has ended, and another takes its place", extra=facts)
 
 
 def serve(
     path: Path, address: Address, limits: Limits, n_workers: int, say: Callable[[str], None]
 ) -> None:
-    """Serve the model of a file, or the models of a folder, until a signal says to stop."""
+    """Serve the model of a file until a signal says to stop."""
+    from fewlier.service.model import Served
+
+    served = Served.of(path)  # what is wrong with a file is said here, and not by every worker
     with tempfile.TemporaryDirectory(prefix="fewlier-serve-") as folder, removed_if_stopped(folder):
-        shelf = Shelf(path, Path(folder))
-        shelf.open()  # what is wrong with a file is said here, and not by every worker
-        names = ", ".join(served.name for served in shelf)
         threads = max(1, (os.cpu_count() or 1) // n_workers)
         with address.listen() as listening:
-            settings = Settings(
-                path.absolute(), Path(folder), limits, address.known_hosts(), address.token, threads
-            )
+            who = address.known_hosts(), address.token
+            settings = Settings(path.absolute(), Path(folder), limits, *who, threads)
             host, port = listening.getsockname()[:2]
             where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            plural = "s" if n_workers > 1 else ""
-            say(
-                f"serving {names} at http://{where} by {n_workers} worker{plural}; Ctrl-C stops it."
-            )
+            by = f"{n_workers} worker{'s' if n_workers > 1 else ''}"
+            say(f"serving {served.name} at http://{where} by {by}; Ctrl-C stops it.")
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # where the workers count
-            supervisor = Multiprocess(_config(settings, n_workers), [listening])
+            supervisor = Supervisor(_config(settings, n_workers), [listening])
             hand_over()  # to the supervisor, who has its handlers by now
             supervisor.run()
-    if any(one.process.exitcode == COULD_NOT_START for one in supervisor.processes):
-        raise UserError(
-            "A worker of the service could not start, so it has ended; the log has more."
-        )
+    if any(one.process.exitcode == STARTUP_FAILURE for one in supervisor.processes):
+        raise UserError("A worker could not start, so the service has ended; the log has more.")
     say("stopped serving; every request that had begun was answered.")
 
 
+def make_app(settings: Settings) -> "FastAPI":
+    """Return the application; what it needs takes seconds to load.
+
+    So a new worker answers its supervisor first.
+    """
+    from fewlier.service.app import make_app
+
+    return make_app(settings)
+
+
 def _config(settings: Settings, n_workers: int) -> Config:
-    protocol = partial(Protocol, seconds=settings.limits.seconds)
-    more: dict[str, Any] = {"http": protocol, "ws": "none", "lifespan": "on", "log_config": LOGGING}
+    from fewlier.service.log import LOGGING
+
     return Config(
         partial(make_app, settings),
         factory=True,
         workers=n_workers,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=LOGGING,
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_worker_healthcheck=HANG_SECONDS,
         timeout_graceful_shutdown=int(2 * settings.limits.seconds),
-        **more,
     )

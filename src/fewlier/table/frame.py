@@ -184,6 +184,12 @@ def unread_note(unread: Mapping[str, Unread]) -> str:
     return f"cells in another form than the rest of their column count as missing: {cells}."
 
 
+def impossible_note(counts: Mapping[str, int]) -> str:
+    """Say which columns have values that they cannot have, and in how many cells."""
+    cells = list_some(f"{n} in {name}" for name, n in counts.items())
+    return f"values never seen in training, or impossible, count as odd: {cells}."
+
+
 def has_names(data: object) -> bool:
     """Whether the columns have names; those of arrays have none."""
     # The type is asked, because a lazy frame would compute its columns.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -106,7 +107,7 @@ class Schema:
             words = " and ".join(f"{w} {list_names(names)}" for w, names in found.items() if names)
             raise UserError(
                 f"The table must have the {len(sources)} columns of training; got one {words}. "
-                "Add, drop or rename columns."
+                f"{_meant(absent, unexpected)}Add, drop or rename columns."
             )
 
     def state(self) -> State:
@@ -123,6 +124,15 @@ class Schema:
         for names in (schema.names, schema.given):
             require(len(set(names)) == len(names), "two of its columns have the same name.")
         return schema
+
+
+def _meant(absent: Collection[str], unexpected: Collection[str]) -> str:
+    """Say which absent column the first unexpected one was meant to be, if it looks like one."""
+    folded = {name.casefold(): name for name in absent}
+    for name in unexpected:
+        if close := get_close_matches(name.casefold(), folded, n=1):
+            return f"{name!r}: did you mean {folded[close[0]]!r}? "
+    return ""
 
 
 def _read_dates(column: Column, table: Table) -> tuple[Cells, Moments, Unread | None]:
