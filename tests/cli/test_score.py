@@ -121,6 +121,14 @@ def test_cells_columns_and_order_pass_through_as_they_are(sep, model, fewlier):
     assert list(out[0]) == [*cells, *ADDED]
     assert [{name: row[name] for name in cells} for row in out] == frame.to_dict("records")
     assert "note: not columns of the model, passed through: id, note." in done.err
+    done = fewlier(
+        "score",
+        "-",
+        "-m",
+        model,
+        stdin=frame.rename(columns={"id": ""}).to_csv(index=False).encode(),
+    )
+    assert "passed through: one without a name, note." in done.err
 
 
 @pytest.mark.slow

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,6 +32,12 @@ def test_anomalies_that_all_rank_first_leave_room_below_alone_and_less_the_more_
     assert lows == sorted(lows)
     assert lows[0] < 0.2
     assert lows[-1] > 0.95
+
+
+def test_an_interval_in_words_holds_its_auc():
+    ranking = Ranking.of(np.arange(1000.0), np.r_[np.full(300, 2000.0), 900, 800])
+    low, high = map(float, re.findall("[0-9.]+", ranking.meaning.split("95 %")[1])[:2])
+    assert low < ranking.auc <= high
 
 
 # How anomalies of a table may lie among normals: as shares of the normals that score lower.

@@ -149,6 +149,14 @@ def test_a_dollar_sign_in_a_name_does_not_start_a_formula():
     assert shown == [*names[:2], "n" * 27 + "…"]
 
 
+def test_a_column_that_adds_next_to_nothing_has_no_sign_of_its_own():
+    display = ReasonDisplay(
+        names=["a", "b"], contributions=np.array([1.5, -1e-4]), unit="nats", title="t"
+    )
+    shown = [text.get_text() for text in display.plot().ax_.texts]
+    assert shown == ["+1.50", "+0.00"]
+
+
 def test_reasons_are_legible_at_the_default_size():
     display = ReasonDisplay(
         names=[f"{'column':_>20} {j} = 1000" for j in range(12)],

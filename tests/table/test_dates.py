@@ -74,6 +74,7 @@ def test_common_forms_are_recognised_and_read(text):
 def test_times_with_points_are_times_where_they_can_be_no_dates():
     assert form_of("18.30.00", "09.00.15", "23.59.59") == "%H.%M.%S"
     assert form_of("22.11.04", "13.10.15") == "%d.%m.%y"
+    assert DateForm("%H.%M.%S").clock == "%H.%M"
     moments, _ = DateForm("%H.%M.%S").parse(column("18.30.00"))
     assert moments.second[0] == 18.5 * 3600
 

@@ -33,6 +33,7 @@ LEAKS = {
     "words": (np.where(IS_ODD, "fraud", np.array(["a", "b"])[np.arange(N) % 2]), "alone separates"),
     "amounts": (np.where(IS_ODD, 50 + NORMAL, NORMAL), "alone separates the 40 anomalies"),
     "a gap": (np.where(IS_ODD, np.nan, NORMAL), "missing in all 40 anomalies"),
+    "nearly alone": (np.where(IS_ODD | (np.arange(N) == 1), 7.0, np.nan), "in 1 of 560 other rows"),
 }
 
 
@@ -57,6 +58,15 @@ def test_a_column_that_differs_between_labels_is_no_leak(values):
     assert found({"x": values, "y": NORMAL}, topic=Topic.LEAK) == {}
 
 
+@pytest.mark.parametrize("leak", LEAKS)
+def test_rows_with_both_labels_hide_no_leak(leak):
+    rows = pd.DataFrame({"x": LEAKS[leak][0], "y": NORMAL})
+    twins = rows[np.arange(N) % 15 == 3].iloc[:5]
+    rows, labels = pd.concat([rows, twins]), np.r_[IS_ODD, np.ones(5, bool)]
+    assert list(found(rows, labels, Topic.LEAK)) == ["x"]
+    assert "5 of the 45 anomalies equal" in found(rows, labels, Topic.ROWS)[""]
+
+
 def test_a_few_anomalies_far_out_are_no_leak():
     far = np.where(np.arange(N) < 8, 50 + NORMAL, NORMAL)
     assert found({"x": far, "y": NORMAL}, np.arange(N) < 8) == {}
@@ -73,6 +83,7 @@ STAND_INS = {
     "both signs": (often(-200, np.round(RNG.normal(18, 9, N), 1)), "-200"),
     "an age": (often(0, AGES, 0.02), "0"),
     "an unknown age": (often(-1, AGES), "-1"),
+    "an unknown count": (often(-1, RNG.integers(0, 200, N)), "-1"),
     "a pressure": (often(0, np.round(RNG.normal(120, 15, N)), 0.1), "0"),
     "days since": (often(999, RNG.integers(0, 28, N), 0.5), "999"),
     "seldom but usual": (np.where(np.arange(N) < 2, -999, NORMAL), "-999"),
@@ -93,6 +104,7 @@ def test_what_stands_for_missing_cells_is_found(values, text):
     [
         COUNTS,
         COUNTS - 1,
+        np.maximum(np.round(RNG.normal(12, 6, N)), -1),  # a winter with little frost
         RNG.geometric(0.4, N),
         often(0, RNG.exponential(100, N), 0.5),
         often(0, RNG.integers(1, 500, N)),
@@ -128,6 +140,13 @@ def test_numbers_that_are_none_are_found(name, values, topic):
     schema = infer_schema(table)
     findings = find(table, schema, np.full(N, -1, np.int8))
     assert [f.topic for f in findings] == ([] if topic is None else [topic])
+
+
+def test_copies_and_empty_rows_hide_no_row_number():
+    rows = pd.DataFrame({"x": np.arange(N), "y": NORMAL})
+    rows = rows.loc[np.sort(np.r_[np.arange(N), np.arange(0, N, 20)])]
+    rows = pd.concat([rows, pd.DataFrame({"x": [np.nan] * 30, "y": np.nan})])
+    assert found(rows, np.full(len(rows), -1), Topic.NUMBERING) == {"x": "counts the rows"}
 
 
 def test_rows_and_labels_to_look_at_are_found():

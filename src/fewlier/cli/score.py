@@ -170,7 +170,7 @@ def _warn(report: "ScoreReport") -> None:
         counts = {shown(name): n for name, n in report.n_impossible.items()}
         say(f"note: {impossible_note(counts)}")
     if report.passed_through:
-        names = ", ".join(map(shown, report.passed_through))
+        names = ", ".join(shown(name) or "one without a name" for name in report.passed_through)
         say(f"note: not columns of the model, passed through: {names}.")
 
 

@@ -70,7 +70,8 @@ class Ranking:
         """It in words."""
         few = "1 labelled anomaly that was" if self.n_anomalies == 1 else ""
         held_out = few or f"{self.n_anomalies} labelled anomalies that were"
-        interval = f"95 %: {self.low:.2f} to {self.high:.2f}"
+        digits = 3 if self.low >= 0.985 else 2  # 1.00 to 1.00 would not hold 0.998
+        interval = f"95 %: {self.low:.{digits}f} to {self.high:.{digits}f}"
         return f"AUC {self.auc:.3f} ({interval}), by {held_out} held out"
 
     def to_json(self) -> dict[str, Any]:

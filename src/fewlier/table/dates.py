@@ -129,6 +129,8 @@ class DateForm(Form[Moments]):
     @property
     def clock(self) -> str:
         """The pattern of the time of day alone, without seconds."""
+        if self.pattern == _POINTED_CLOCK:
+            return "%H.%M"
         return "%I:%M %p" if "%p" in self.pattern else "%H:%M"
 
     def parse(self, cells: Cells) -> tuple[Moments, Bools]:

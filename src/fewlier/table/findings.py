@@ -22,6 +22,8 @@ from fewlier.table.values import FEW, are_integers
 
 # With fewer rows, numbers may never repeat, and columns may separate labels, by chance.
 MIN_ROWS = 20
+# A column that others fill at most so often for each anomaly is filled for anomalies.
+_FEW_OTHERS = 0.05
 _MIN_ANOMALIES, _MAX_LEVELS = 5, 2
 # Rows in which extreme values and repeated numbers are looked for; of more, so many.
 _N_EXAMINED = 10_000
@@ -58,7 +60,7 @@ class Topic(Enum):
     NUMBERING = "may number or name the rows", "Leave it out, unless it is a clock"
     NAMING = "may name the rows", "If it is an identifier, leave it out"
     DIGITS = "may be dates", "If so, declare it"
-    EPOCH = "may be moments", "If so, write dates: as numbers, later rows look odd"
+    EPOCH = "may be moments", "If so, convert them to dates: as numbers, later rows look odd"
     ROWS = "", ""
 
     def advise(self, columns: Iterable[str], said: str) -> str:
@@ -126,21 +128,25 @@ def find(table: Table, schema: Schema, codes: Codes) -> tuple[Finding, ...]:
     codes : array of int8 (n,)
         Their labels.
     """
-    found = [*_find_in_rows(table, codes)]
-    is_anomaly = codes == ANOMALY
+    ids = table.ids()
+    is_anomaly, is_normal = codes == ANOMALY, codes == NORMAL
+    of_both = is_anomaly & np.isin(ids, ids[is_normal]) | is_normal & np.isin(ids, ids[is_anomaly])
+    found = [*_find_in_rows(table, codes, ids, of_both)]
+    firsts = np.sort(np.unique(ids, return_index=True)[1])  # a copy has the number of its row
     seen = set[str]()
     for column in schema.columns:
         cells = table.cells[column.name]
-        of_column = [_leak(column.source, cells, is_anomaly)]
+        # A row with both labels says nothing of what tells them apart.
+        of_column = [_leak(column.source, cells[~of_both], is_anomaly[~of_both])]
         if column.date is None:
-            of_column += _of_values(column.name, cells)
+            of_column += _of_values(column.name, cells, firsts)
         if column.source not in seen:  # a date makes several columns
             found += filter(None, of_column)
         seen.add(column.source)
     return tuple(found)
 
 
-def _find_in_rows(table: Table, codes: Codes) -> Iterator[Finding]:
+def _find_in_rows(table: Table, codes: Codes, ids: Ints, of_both: Bools) -> Iterator[Finding]:
     n, n_anomalies = table.n_rows, int((codes == ANOMALY).sum())
     if MIN_ROWS <= n > n_anomalies > n / 2:
         yield Finding(
@@ -158,20 +164,17 @@ def _find_in_rows(table: Table, codes: Codes) -> Iterator[Finding]:
                 f"{_rows(n_empty)} {'has' if n_empty == 1 else 'have'} no cell with a value, and "
                 "what is not labelled counts as normal: drop them.",
             )
-    normal, anomalous = (np.flatnonzero(codes == code) for code in (NORMAL, ANOMALY))
-    if len(normal) and len(anomalous):
-        ids = table.ids()
-        both = anomalous[np.isin(ids[anomalous], ids[normal])]
-        if len(both):
-            twin = normal[ids[normal] == ids[both[0]]][0]
-            yield Finding(
-                Topic.ROWS,
-                "",
-                f"{len(both):,} of the {len(anomalous):,} anomalies "
-                f"{'equals' if len(both) == 1 else 'equal'} a row labelled normal in every column, "
-                f"such as rows {both[0]} and {twin}: no score can tell them apart. Correct the "
-                "labels, or add a column in which they differ.",
-            )
+    both = np.flatnonzero(of_both & (codes == ANOMALY))
+    if len(both):
+        twin = np.flatnonzero((codes == NORMAL) & (ids == ids[both[0]]))[0]
+        yield Finding(
+            Topic.ROWS,
+            "",
+            f"{len(both):,} of the {n_anomalies:,} anomalies "
+            f"{'equals' if len(both) == 1 else 'equal'} a row labelled normal in every column, "
+            f"such as rows {both[0]} and {twin}: no score can tell them apart. Correct the "
+            "labels, or add a column in which they differ.",
+        )
 
 
 def _leak(name: str, cells: Cells, is_anomaly: Bools) -> Finding | None:
@@ -183,9 +186,11 @@ def _leak(name: str, cells: Cells, is_anomaly: Bools) -> Finding | None:
     others, own = cells[known & ~is_anomaly], cells[known & is_anomaly]
     of_all = f"of {n_anomalies:,} anomalies"
     found = ""
-    if not len(others) and len(own):
-        found = f"filled in {len(own):,} {of_all} and in no other row"
-    elif len(others) and (others == others[0]).all():
+    if len(own) and len(others) <= _FEW_OTHERS * len(own):
+        n_others = len(cells) - n_anomalies
+        rest = f"{len(others):,} of {n_others:,} other rows" if len(others) else "no other row"
+        found = f"filled in {len(own):,} {of_all} and in {rest}"
+    elif len(others) >= MIN_ROWS and (others == others[0]).all():
         n_different = int((own != others[0]).sum())
         value = others[0] if is_text(others) else number_text(others[0])
         if n_different:
@@ -211,7 +216,8 @@ def _separates(own: Cells, others: Cells) -> bool:
     return bool(own.min() > others.max() or own.max() < others.min())
 
 
-def _of_values(name: str, cells: Cells) -> Iterator[Finding]:
+def _of_values(name: str, cells: Cells, firsts: Ints) -> Iterator[Finding]:
+    """Look at the values of a column; `firsts` are the rows that are no copies of earlier ones."""
     known = cells[~missing(cells)]
     if is_text(cells):
         for text, n in _stand_in_texts(Counter(known.tolist())):
@@ -223,7 +229,7 @@ def _of_values(name: str, cells: Cells) -> Iterator[Finding]:
         yield _stand_in(name, number_text(number), int((known == number).sum()), len(cells))
     if moment := _as_moments(name, known):
         yield moment
-    elif found := _numbering(name, known):
+    elif found := _numbering(name, np.extract(~missing(cells[firsts]), cells[firsts])):
         yield Finding(*found, IGNORE)
 
 
@@ -265,15 +271,16 @@ def _is_far(gap: float, others: Floats, n: Ints, n_equal: int, *, has_other_sign
 
     It is twice as wide as a step in the nearer half of them, a third as wide as that half, and as
     wide as what as many rows span behind it, or a quarter of them. A number below zero, where
-    others are not, need only be beyond the steps.
+    others are not, need only be beyond the steps, or in twice as many rows as any of the next.
     """
     so_far = np.cumsum(n)
     near = others[np.searchsorted(so_far, min(n_equal, so_far[-1] / 4))] - others[0]
     middle = np.searchsorted(so_far, so_far[-1] / 2)
     n_steps = min(middle + 1, len(others) - 1)
     step = (others[n_steps] - others[0]) / n_steps
+    is_piled = has_other_sign and n_equal > 2 * n[:MIN_ROWS].max()
     is_wide = has_other_sign or gap > max(near, (others[middle] - others[0]) / 3)
-    return bool(is_wide and gap > 2 * step)
+    return bool(is_piled or (is_wide and gap > 2 * step))
 
 
 def _is_special(number: float, nearest: float) -> bool:

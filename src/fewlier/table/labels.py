@@ -167,8 +167,8 @@ def _check_order(X: object, y: object) -> None:
     if is_other and rows.isin(labels).all() and labels.isin(rows).all():
         row = int(np.argmax(np.asarray(rows) != np.asarray(labels)))
         raise CellError(
-            f"y must be in the order of X; got the index of X in another order, {labels[row]!r} "
-            f"beside {rows[row]!r}",
+            f"y must be in the order of X; got the index of X in another order, {labels[row]} "
+            f"beside {rows[row]}",
             row,
             "Give y.loc[X.index], or y.to_numpy() if its order is that of the rows.",
         )

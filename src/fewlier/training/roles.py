@@ -204,13 +204,15 @@ def say_of_doubtful(n_rows: int, n_doubtful: int, n_left_out: int) -> str:
     """
     if not n_doubtful + n_left_out:
         return ""
-    among = f"{n_doubtful} of {n_rows} rows behind the rate are unlabelled: "
+    among = f"{n_doubtful:,} of {n_rows:,} rows behind the rate are unlabelled: "
     among += "anomalies hidden there make alarms rarer"
     if not n_left_out:
         return among
     rows, are = ("row is", "it is") if n_left_out == 1 else ("rows are", "they are")
     more = percent(n_left_out / (n_rows + n_left_out))
-    return f"{among}; {n_left_out} far odder {rows} left out: if {are} normal, {more} % more alarms"
+    return (
+        f"{among}; {n_left_out:,} far odder {rows} left out: if {are} normal, {more} % more alarms"
+    )
 
 
 def plan_with_validation(

@@ -109,7 +109,7 @@ class ReasonDisplay(Display):
             labels[j] += f"\n{_shorten(expected, _MAX_EXPECTATION)}" if expected else ""
         places = np.arange(len(labels))
         bars = ax.barh(places, self.contributions, height=0.62, color="C0")
-        ax.bar_label(bars, fmt="%+.2f", padding=4)
+        ax.bar_label(bars, fmt="{:+z.2f}", padding=4)
         # A dollar sign in a column's name does not start a formula.
         ax.set_yticks(places, labels, parse_math=False)
         ax.invert_yaxis()
