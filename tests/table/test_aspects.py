@@ -1,5 +1,8 @@
 """What is read of dates: elapsed time, time of day and weekday, as far as the data have them."""
 
+from dataclasses import replace
+
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +13,7 @@ from stored import read, record_of, reread
 from fewlier.errors import CellError, FormatError, UserError
 from fewlier.table import Column, Encoder, Kind, Table, infer_schema
 from fewlier.table.aspects import Aspect, DatePart, in_words
-from fewlier.table.dates import ISO, ISO_TIME, DateForm, Moments
+from fewlier.table.dates import ISO, ISO_TIME, ISO_ZONED, DateForm, Moments
 
 DAYS = pd.date_range("2026-01-05", periods=60, freq="D")
 EVERY_7_HOURS = pd.date_range("2026-01-05 08:00", periods=200, freq="7h")
@@ -88,7 +91,9 @@ def test_hours_are_counted_from_the_longest_pause_so_that_midnight_is_no_seam():
     assert second - first == 1
     part = schema.columns[0].date
     assert part.text(first) == "23:30"
-    assert [in_words(Aspect.TIME, hour) for hour in part.decode(np.array([-3.0, 30.0]))] == [
+    assert [
+        in_words(part.form, Aspect.TIME, hour) for hour in part.decode(np.array([-3.0, 30.0]))
+    ] == [
         "14:00",  # the pause is from 06:00 to 22:00
         "14:00",
     ]
@@ -126,10 +131,11 @@ def test_native_types_are_read_as_their_iso_text(kind, library):
     cells = [*TIMES[kind], None] * 10
     table = Table.of(LIBRARIES[library](cells))
     texts = [None if cell is None else str(cell) for cell in cells]
-    assert table.temporal == {"when"}
+    assert set(table.temporal) == {"when"}
     schema = infer_schema(table)
     as_text = Table.of(pd.DataFrame({"when": texts}))
-    assert infer_schema(as_text) == schema
+    parts = [replace(column, date=replace(column.date, zone="")) for column in schema.columns]
+    assert infer_schema(as_text) == replace(schema, columns=tuple(parts))
     for name, found in schema.match(table).cells.items():
         np.testing.assert_array_equal(found, schema.match(as_text).cells[name], err_msg=name)
 
@@ -158,7 +164,7 @@ def test_arrays_of_dates_are_read_too():
     array = np.array([["2026-01-05T08:00"], ["2026-02-06T09:30"], ["NaT"]], "datetime64[ns]")
     table = Table.of(array)
     assert table.cells["x0"].tolist() == ["2026-01-05 08:00:00", "2026-02-06 09:30:00", None]
-    assert table.temporal == {"x0"}
+    assert table.temporal == {"x0": ""}
 
 
 @pytest.mark.parametrize(
@@ -239,6 +245,57 @@ def test_two_columns_of_one_name_are_refused():
     frame = pd.DataFrame({"when": DAYS, "when (date)": 1.0})
     with pytest.raises(UserError, match=r"unique; got 'when \(date\)' 2 times"):
         infer_schema(Table.of(frame))
+
+
+BERLIN = EVERY_7_HOURS.tz_localize("Europe/Berlin")
+ELSEWHERE = {
+    "pandas": lambda moved: pd.DataFrame({"when": moved}),
+    "polars": lambda moved: pl.DataFrame({"when": moved}),
+    "pyarrow": lambda moved: pa.table({"when": pa.array(moved)}),
+    "nanoseconds": lambda moved: pd.DataFrame({"when": moved.astype("datetime64[ns, UTC]")}),
+}
+
+
+@pytest.mark.parametrize("library", ELSEWHERE)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
+def test_typed_dates_are_read_by_the_clock_of_the_training_dates(library, zone):
+    rows = Table.of(pd.DataFrame({"when": BERLIN}))
+    schema = reread(infer_schema(rows))
+    moved = BERLIN.tz_convert(zone)
+    if library == "nanoseconds":
+        moved = moved.tz_convert("UTC")
+    found, same = schema.match(Table.of(ELSEWHERE[library](moved))), schema.match(rows)
+    for name in schema.names:
+        assert found.cells[name].tolist() == same.cells[name].tolist()
+        assert found.written[name].tolist() == same.written[name].tolist()
+    assert found.written["when (weekday)"][0] == "2026-01-05 08:00:00+01:00 (Monday)"
+
+
+def test_a_database_session_in_another_zone_reads_the_same_hours():
+    rows = pd.DataFrame({"when": BERLIN})
+    schema = infer_schema(Table.of(rows))
+    with duckdb.connect() as session:
+        session.execute("set timezone = 'Pacific/Auckland'")
+        found = schema.match(Table.of(session.from_arrow(pa.Table.from_pandas(rows))))
+    hours = "when (time of day)"
+    assert found.cells[hours].tolist() == schema.match(Table.of(rows)).cells[hours].tolist()
+
+
+def test_text_with_a_zone_keeps_its_own_clock():
+    schema = schema_of(BERLIN)
+    text = BERLIN.tz_convert("UTC").astype(str)
+    matched = schema.match(Table.of(pd.DataFrame({"when": text})))
+    assert matched.written["when (date)"][0] == "2026-01-05 07:00:00+00:00"
+
+
+ZONED = record_of(DatePart("when", DateForm(ISO_ZONED), Aspect.TIME, zone="Asia/Tokyo"))
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/None", "../../etc/passwd", "\0", 3])
+def test_an_unknown_zone_is_refused_in_a_file(zone):
+    assert record_of(read(DatePart, ZONED)) == ZONED
+    with pytest.raises(FormatError):
+        read(DatePart, ZONED | {"zone": zone})
 
 
 RECORD = record_of(DatePart("when", DateForm(ISO), Aspect.DATE, 0.0, 1.0))

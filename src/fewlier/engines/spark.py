@@ -104,7 +104,7 @@ def _score(scorer: BatchScorer, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Score rows as `BatchScorer` does, whatever the time zone of the session.
 
     A moment comes with that zone. If the model was trained on clocks without a zone, what the
-    clock of the session shows counts.
+    clock of the session shows counts; of training dates with a zone, their own.
     """
     columns, plain = rows.columns, rows
     for column in scorer.model.encoder.schema.columns:

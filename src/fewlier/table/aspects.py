@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, time
 from enum import StrEnum
 from typing import final
@@ -13,7 +13,7 @@ import numpy as np
 from fewlier.modelfile.state import State, require
 from fewlier.table.arrays import Bools, Floats
 from fewlier.table.cells import Cells, missing
-from fewlier.table.dates import DateForm, Moments
+from fewlier.table.dates import DateForm, Moments, clock_of
 
 DAY, HOUR = 86_400.0, 3600.0
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -71,6 +71,9 @@ class DatePart:
         rows lie. TIME: the second of the day that hours are counted from, twice. WEEKDAY: 0.
     reach : float
         DATE: the seconds before `start` and after `end` beyond which a date is odd. Else 0.
+    zone : str
+        The time zone that the type of the training dates named, empty if none. Dates of a type
+        with another zone, such as that of a database session, are read by this one's clock.
     """
 
     source: str
@@ -79,6 +82,7 @@ class DatePart:
     start: float = 0.0
     end: float = 0.0
     reach: float = 0.0
+    zone: str = ""
 
     @property
     def name(self) -> str:
@@ -138,12 +142,22 @@ class DatePart:
         """Inverse of `state`, checked."""
         form = DateForm(state.text("form"))
         form.check()
-        ends = (state.number(name) for name in ("start", "end", "reach"))
-        part = cls(state.text("source"), form, Aspect(state.text("aspect", [*Aspect])), *ends)
+        start, end, reach = (state.number(name) for name in ("start", "end", "reach"))
+        part = cls(
+            state.text("source"),
+            form,
+            Aspect(state.text("aspect", [*Aspect])),
+            start,
+            end,
+            reach,
+            state.text("zone"),
+        )
         require(part._is_possible(), f"{state.name!r} cannot be read from dates.")
         return part
 
     def _is_possible(self) -> bool:
+        if self.zone and not (self.form.is_zoned and clock_of(self.zone)):
+            return False
         if self.aspect is Aspect.DATE:
             is_ordered = _FIRST <= self.start <= self.end <= _LAST
             return self.form.has_day and is_ordered and 0 <= self.reach < math.inf
@@ -157,14 +171,18 @@ def in_words(form: DateForm, aspect: Aspect, number: float, *, with_time: bool =
         minutes = round(number * 60) % (24 * 60)
         return time(minutes // 60, minutes % 60).strftime(form.clock)
     moment = datetime.fromtimestamp(min(max(number, _FIRST), _LAST), UTC)
-    return moment.strftime(f"{form.day} {form.clock}" if with_time else form.day)
+    day = form.day.replace("%Y", f"{moment.year:04}")  # on Linux %Y has as many digits as it needs
+    return moment.strftime(f"{day} {form.clock}" if with_time else day)
 
 
-def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> list[DatePart]:
+def date_parts(
+    source: str, form: DateForm, moments: Moments, normal: Bools, zone: str
+) -> list[DatePart]:
     """Return what can be read from a column of dates, by its moments on the training rows.
 
     The time of day, unless it is always midnight; the weekday, if there are two weeks of dates;
-    the date, if it is not of a time alone. `normal` are the rows that are not labelled anomalies.
+    the date, if it is not of a time alone. `normal` are the rows that are not labelled anomalies,
+    and `zone` is the time zone that the column's type names.
     """
     parts = []
     known = moments.instant[~np.isnan(moments.instant)]
@@ -178,7 +196,8 @@ def date_parts(source: str, form: DateForm, moments: Moments, normal: Bools) -> 
         parts.append(DatePart(source, form, Aspect.TIME, start, start))
     if form.has_weekday and len(known) and known.max() - known.min() >= _LEAST_SPAN:
         parts.append(DatePart(source, form, Aspect.WEEKDAY))
-    return parts
+    zone = zone if form.is_zoned and clock_of(zone) else ""
+    return [replace(part, zone=zone) for part in parts]
 
 
 def _reach(instants: Floats, start: float, end: float) -> float:

@@ -168,10 +168,18 @@ def holds_dates(column: Any) -> bool:  # noqa: ANN401 - a series or a vector
     """Whether a column's type, or that of its first value, says that it holds dates or times."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         return bool(column.dtype.kind == "M")
-    if not isinstance(column, np.ndarray) and str(column.dtype) != "Object":
+    # narwhals does not know the zones of pandas that have an underscore.
+    if not isinstance(column, np.ndarray) and str(column.dtype) not in ("Object", "Unknown"):
         return str(column.dtype).startswith(("Date", "Time"))
     first = next((value for value in column if not _is_missing(value)), None)
     return isinstance(first, _DATES)
+
+
+def zone_of(column: Any) -> str:  # noqa: ANN401 - a series or a vector
+    """Return the time zone that a column's type names; empty if it names none."""
+    if isinstance(column, np.ndarray) or str(column.dtype) == "Object":
+        return ""
+    return getattr(column.head(0).to_arrow().type, "tz", None) or ""
 
 
 def _as_vector(series: nw.Series[Any]) -> npt.NDArray[Any]:

@@ -7,7 +7,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import islice
 from typing import ClassVar, NamedTuple, final
 
@@ -202,6 +202,24 @@ def iso_form(cells: Cells) -> DateForm | None:
     """Return the ISO form of the first text, as typed columns are written; None if it has none."""
     first = next((text for text in cells if text is not None), "")
     return next((form for form in map(DateForm, _ISO_SHAPES) if form.reads(first)), None)
+
+
+def clock_of(zone: str) -> tzinfo | None:
+    """Return the clock of a time zone by its name in Arrow; None if this machine knows none."""
+    import pyarrow as pa
+
+    try:
+        moment: datetime = pa.scalar(0, pa.timestamp("us", zone)).as_py()
+    except (ValueError, LookupError, OSError):
+        return None
+    return moment.tzinfo
+
+
+def in_zone(texts: Cells, zone: str) -> Cells:
+    """Write moments of a type with a zone, as in ISO 8601, by the clock of another zone."""
+    clock = clock_of(zone)
+    moved = (text and str(datetime.fromisoformat(text).astimezone(clock)) for text in texts)
+    return np.fromiter(moved, dtype=object, count=len(texts))
 
 
 def is_pattern(text: str) -> bool:

@@ -171,7 +171,7 @@ def find_forms(
                 problems[name] = _ambiguous(name, date, question)
         elif number := numbers.recognise(cells):
             found[name] = number
-    for name in table.temporal & set(forms):  # by this type they are written as in ISO 8601
+    for name in table.temporal.keys() & forms:  # by this type they are written as in ISO 8601
         forms[name] = dates.iso_form(table.cells[name]) or forms[name]
     return forms | _settle(found, problems)
 

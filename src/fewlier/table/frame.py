@@ -21,6 +21,7 @@ from fewlier.table.cells import (
     read_column,
     unmasked,
     without,
+    zone_of,
 )
 from fewlier.table.forms import Unread
 
@@ -41,8 +42,9 @@ class Table:
         holding str with None where a cell is missing. There is at least one.
     categorical : frozenset of str
         Text columns that hold categories by their type, even if these look like numbers.
-    temporal : frozenset of str
-        Text columns that hold dates or times by their type, written as in ISO 8601.
+    temporal : mapping of str to str
+        Text columns that hold dates or times by their type, written as in ISO 8601, and the time
+        zone that it names, or an empty text.
     unread : dict of str to Unread
         By column, cells that are missing only because they could not be read.
     written : dict of str to array of shape (n_rows,)
@@ -58,7 +60,7 @@ class Table:
 
     cells: dict[str, Cells]
     categorical: frozenset[str] = frozenset()
-    temporal: frozenset[str] = frozenset()
+    temporal: Mapping[str, str] = field(default_factory=dict)
     unread: dict[str, Unread] = field(default_factory=dict)
     written: dict[str, Cells] = field(default_factory=dict)
     level_counts: dict[str, Mapping[str, int]] = field(default_factory=dict)
@@ -112,7 +114,7 @@ class Table:
         return cls(
             cells,
             frozenset(name for name, column in read.items() if holds_categories(column)),
-            frozenset(name for name, column in read.items() if holds_dates(column)),
+            {name: zone_of(column) for name, column in read.items() if holds_dates(column)},
         )
 
     @property
@@ -152,7 +154,7 @@ class Table:
         return Table(
             {new[name]: cells for name, cells in self.cells.items()},
             frozenset(new[name] for name in self.categorical),
-            frozenset(new[name] for name in self.temporal),
+            {new[name]: zone for name, zone in self.temporal.items()},
         )
 
     def followed_by(self, other: Table) -> Table:

@@ -142,7 +142,7 @@ def find_columns(
                 cells = without(numbers, stand_ins.of(name))
             values = ColumnValues(cells, normal, counted and counted(name, form))
             if isinstance(form, DateForm):
-                columns += _read_from_dates(name, cells, form, normal)
+                columns += _read_from_dates(name, cells, form, normal, table.temporal.get(name, ""))
             elif reason := IGNORED if said.is_ignored else why_left_out(values, said):
                 left_out.append(LeftOut(name, position, reason))
             else:
@@ -190,11 +190,13 @@ def _make(name: str, values: ColumnValues, kind: Kind | None, one_coding: Kind |
     return _with_levels(name, kind, coding, values)
 
 
-def _read_from_dates(source: str, cells: Cells, form: DateForm, normal: Bools) -> list[Column]:
+def _read_from_dates(
+    source: str, cells: Cells, form: DateForm, normal: Bools, zone: str
+) -> list[Column]:
     """Make the columns that are read from a column of dates."""
     moments, _ = form.read(source, as_text(cells), is_training=True)
     columns = []
-    for part in date_parts(source, form, moments, normal):
+    for part in date_parts(source, form, moments, normal, zone):
         values = ColumnValues(part.cells(moments), normal)
         kind = Kind.CATEGORY if is_text(values.cells) else Kind.REAL
         varies = kind is Kind.REAL and not hardly_varies(values.usual)

@@ -14,7 +14,7 @@ from fewlier.process.escape import list_names
 from fewlier.table.aspects import DatePart
 from fewlier.table.cells import Cells, as_text, without
 from fewlier.table.columns import Column
-from fewlier.table.dates import Moments, iso_form
+from fewlier.table.dates import Moments, in_zone, iso_form
 from fewlier.table.forms import Unread
 from fewlier.table.frame import Table
 
@@ -138,10 +138,14 @@ def _meant(absent: Collection[str], unexpected: Collection[str]) -> str:
 def _read_dates(column: Column, table: Table) -> tuple[Cells, Moments, Unread | None]:
     """Read a column of dates: as text, as moments, and what could not be read.
 
-    Dates that have a type of their own in the user's table need not be in the form of the column.
+    Dates that have a type of their own in the user's table need not be in the form of the column,
+    nor in its time zone.
     """
-    source, form = column.source, cast(DatePart, column.date).form
+    part = cast(DatePart, column.date)
+    source, form = column.source, part.form
     texts = without(as_text(table.cells[source]), column.missing)
     own = iso_form(texts) if source in table.temporal else None
     form = own if own is not None and own.has_day == form.has_day else form
+    if part.zone and table.temporal.get(source, "") not in ("", part.zone):
+        texts = in_zone(texts, part.zone)
     return texts, *form.read(source, texts)
