@@ -301,3 +301,10 @@ def test_reasons_have_the_room_for_long_names_and_numbers(width, chromium, wordy
     assert chromium.execute_script(BROKEN, "#table tbody tr:not([hidden])") == []
     reason = element(chromium, "#table .reason").rect
     assert reason["width"] > 0.55 * width
+    # A value far beyond all training adds a number that is as long as it needs.
+    cut = """
+        const all = [...document.querySelectorAll("#table tbody tr:not([hidden]) .adds")];
+        for (const adds of all) adds.textContent = "+123456.7";
+        return all.filter(adds => adds.scrollWidth > adds.clientWidth).length;
+    """
+    assert chromium.execute_script(cut) == 0
