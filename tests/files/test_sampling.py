@@ -1,5 +1,6 @@
-"""One pass over a stream: which rows are kept, and that all of them are counted."""
+"""One pass over a stream: which rows are kept, and that levels are counted over all of them."""
 
+import dataclasses
 import datetime
 import itertools
 import re
@@ -17,6 +18,8 @@ from fewlier.files.reading import Batch
 from fewlier.files.sampling import Sampler
 from fewlier.files.streams import read_stream
 from fewlier.fitting.given import read_given
+from fewlier.table.cells import missing
+from fewlier.table.columns import Column, Kind
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 
@@ -46,6 +49,10 @@ def labelled(n, n_anomalies, n_normals, seed=0):
 def draw(rows, label=FRAUD, seed=0, size=None):
     batches = rows.to_batches(max_chunksize=size) if isinstance(rows, pa.Table) else rows
     return Sampler(label, seed, {}).read(read_stream(iter(batches)))
+
+
+def category(name):
+    return Column(name, Kind.CATEGORY, Kind.CATEGORY)
 
 
 def counts(sample):
@@ -96,14 +103,13 @@ def test_every_row_is_as_likely_to_be_kept():
 @given(st.lists(st.integers(0, 90), max_size=8), st.integers(0, 5))
 @pytest.mark.usefixtures("small_limits")
 def test_the_sample_depends_on_the_rows_and_the_seed_and_not_on_batches(sizes, seed):
-    table = labelled(400, 9, 20)
+    table = labelled(400, 9, 20).append_column("city", [["Bern", "Oslo", "Rome", "Bern"] * 100])
     cuts = np.minimum(np.cumsum([0, *sizes, 400]), 400).tolist()
     parts = [table.slice(a, b - a) for a, b in itertools.pairwise(cuts)]
     expected, found = draw(table, seed=seed), draw(parts, seed=seed)
     assert found.rows.equals(expected.rows)
     assert found.labels.codes.tolist() == expected.labels.codes.tolist()
-    one, other = (s.tallies.found("row", None) for s in (found, expected))
-    assert one == other  # to the last bit
+    assert found.levels.of(category("city")) == {"Bern": 200, "Oslo": 100, "Rome": 100}
 
 
 COLUMNS = {
@@ -122,8 +128,8 @@ COLUMNS = {
 @reuse
 @given(st.data())
 @pytest.mark.usefixtures("small_limits")
-def test_kinds_and_levels_are_those_of_the_whole_table(data):
-    """Compare with the inference that has all rows in memory."""
+def test_kinds_are_those_of_the_kept_rows_and_levels_of_text_those_of_all(data):
+    """Compare with fits to the kept rows, and to all rows, in memory."""
     seed = data.draw(st.integers(0, 10**6))
     rng, frame = np.random.default_rng(seed), {}
     for name, values in COLUMNS.items():
@@ -136,31 +142,56 @@ def test_kinds_and_levels_are_those_of_the_whole_table(data):
     whole = read_given(table.drop_columns("fraud"), label.to_pandas(), NO_CHOICE, 0)
     drawn = read_given(iter([table]), "fraud", NO_CHOICE, 0)
     assert not drawn.is_complete
-    assert drawn.schema == whole.schema
-    levels = drawn.table.level_counts
-    for column in whole.schema.columns:
-        if column.levels and column.kind == "category":
-            cells = whole.table.cells[column.name][whole.labels.codes != ANOMALY]
-            assert levels[column.name] == pd.Series(cells).value_counts().to_dict()
+    kept = read_given(drawn.sample.rows, drawn.sample.labels, NO_CHOICE, 0)
+    all_levels = {column.name: column.levels for column in whole.schema.columns}
+    for found, of_kept in zip(drawn.schema.columns, kept.schema.columns, strict=True):
+        is_text = of_kept.kind is Kind.CATEGORY
+        levels = all_levels[of_kept.name] if is_text else of_kept.levels
+        assert found == dataclasses.replace(of_kept, levels=levels)
+    cities = pd.Series(whole.table.cells["city"]).value_counts().to_dict()
+    assert drawn.table.level_counts == {"city": cities}
+
+
+SPELLED = {
+    "text": pa.array(["b", "a", None, " b"] * 300),
+    "large": pa.array(["b", "", "?", "c"] * 300, pa.large_string()),
+    "truth": pa.array([True, False, None] * 400),
+    "words": pa.array(["x", "y", "z"] * 400).dictionary_encode(),
+    "codes": pa.array([7, 8, None] * 400).dictionary_encode(),
+    "fractions": pa.array([7.0, 8.5, None] * 400).dictionary_encode(),
+}
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_text_becomes_numbers_when_its_spellings_are_many(monkeypatch):
-    monkeypatch.setattr("fewlier.files.tally.MAX_COUNTED", 40)
-    rng = np.random.default_rng(0)
-    text = [f"{x:.3f}".replace(".", ",") for x in rng.normal(3, 2, 500)]
-    text[400], text[450] = "?", "-99,5"
-    table = pa.table({"amount": text})
-    with pytest.warns(FewlierWarning, match=r"1 in amount"):
-        drawn = read_given(iter([table]), None, NO_CHOICE, 0)
-    (column,) = drawn.schema.columns
-    assert str(column.form) == "1200,50"
-    counted = drawn.sample.tallies.found("amount", column.form)
-    numbers = np.array([float(x.replace(",", ".")) for x in text if x != "?"])
-    assert (counted.n, counted.low, counted.high) == (499, -99.5, numbers.max())
-    np.testing.assert_allclose(
-        [counted.mean, counted.variance], [numbers.mean(), numbers.var()], rtol=1e-12
-    )
+@pytest.mark.parametrize("name", SPELLED)
+def test_levels_of_any_type_are_spelled_as_in_memory(name):
+    rows = pa.table({name: SPELLED[name]})
+    said = {"columns": {name: "category"}, "missing": {name: ["?"]}}
+    whole, drawn = read_given(rows, None, said, 0), read_given(iter([rows]), None, said, 0)
+    assert drawn.schema == whole.schema
+    assert drawn.table.level_counts[name].total() == (~missing(whole.table.cells[name])).sum()
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_what_gives_the_label_away_is_found_in_the_kept_rows():
+    fraud = np.arange(2000) % 250 == 0
+    rows = pa.table({"n": np.arange(2000) % 7 / 2, "after": np.where(fraud, 5.0, np.nan)})
+    rows = rows.append_column("fraud", pa.array(fraud))
+    with pytest.warns(FewlierWarning, match="'after' .*filled in 8 of 8 anomalies"):
+        read_given(iter([rows]), "fraud", NO_CHOICE, 0)
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_of_too_many_texts_the_kept_rows_have_the_levels(monkeypatch):
+    monkeypatch.setattr("fewlier.files.tally.MAX_LEVELS", 40)
+    many = [f"word {i % 20 if i < 1000 else i % 50}" for i in range(1050)]
+    table = pa.table({"few": [f"word {i % 40}" for i in range(1050)], "many": many})
+    kinds = {"columns": {"few": "category", "many": "category"}}
+    drawn = read_given(iter([table]), None, kinds, 0)
+    few, many = drawn.schema.columns
+    assert len(few.levels) == 40
+    assert set(many.levels) == set(drawn.sample.rows["many"].to_pylist())
+    assert set(drawn.table.level_counts) == {"few"}
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -245,20 +276,16 @@ def test_an_infinite_number_is_found_in_its_row_whether_that_is_kept_or_not(at, 
 
 
 @pytest.mark.usefixtures("small_limits")
-@pytest.mark.parametrize("most", [20, 10_000])
-def test_an_infinite_number_in_text_is_found_in_its_row_or_quoted(most, monkeypatch):
-    """Of few spellings only these are kept, so that the row is not known in the end."""
-    monkeypatch.setattr("fewlier.files.tally.MAX_COUNTED", most)
-    text = [f"{i / 8}" for i in range(2000)]
-    good, bad = pa.table({"n": text}), pa.table({"n": [None, *text[:299], "1e999", *text[300:]]})
-    where = r"b\.csv: .*row 300\)" if most == 20 else "infinite.*such as '1e999'"
-    with pytest.raises(UserError, match=where):
+def test_an_infinite_number_in_text_is_found_in_its_row_if_that_is_kept():
+    good = pa.table({"n": [f"{i / 8}" for i in range(300)]})
+    bad = pa.table({"n": [*(f"{i / 8}" for i in range(300)), *["1e999"] * 100]})
+    with pytest.raises(UserError, match=r"b\.csv: Column 'n' .*infinite \(first at row 3\d\d\)"):
         read_given(iter(files(good, bad)), None, NO_CHOICE, 3)
 
 
 @pytest.mark.usefixtures("small_limits")
-@pytest.mark.parametrize(("column", "count"), [("day", r"\d+ of the kept cells"), ("n", "40")])
-def test_unread_cells_of_a_sample_are_told_with_a_file(column, count):
+@pytest.mark.parametrize("column", ["day", "n"])
+def test_unread_cells_of_kept_rows_are_told_with_a_file(column):
     days = [f"{d:02}/{m:02}/2024" for m in range(1, 13) for d in range(1, 29)] * 2
     more = [*days[:-20], *["soon"] * 20]
     table = pa.table({"day": days, "n": [f"{i / 4}" for i in range(672)]})
@@ -267,14 +294,8 @@ def test_unread_cells_of_a_sample_are_told_with_a_file(column, count):
     with pytest.warns(FewlierWarning) as told:
         read_given(iter(files(table, later)), None, kinds, 0)
     (said,) = [str(w.message) for w in told if "in another form" in str(w.message)]
-    assert re.search(rf"{count} in {column} \(such as '(soon|\?)' in row 6\d\d of b\.csv\)", said)
-
-
-@pytest.mark.usefixtures("small_limits")
-def test_unread_cells_that_no_kept_row_has_are_counted():
-    text = [*(f"{n}.5" for n in range(2000)), "?"]
-    with pytest.warns(FewlierWarning, match=r"1 in n \(none in a row that was kept\)"):
-        read_given(iter([pa.table({"n": text})]), None, {"columns": {"n": "real:1200.5"}}, 0)
+    assert said.startswith("of the kept rows")
+    assert re.search(rf"\d in {column} \(first '(soon|\?)' in row 6\d\d of b\.csv\)", said)
 
 
 def test_numbers_and_moments_of_different_types_are_joined():
@@ -292,10 +313,11 @@ def test_numbers_and_moments_of_different_types_are_joined():
 
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("is_first", [True, False])
-def test_numbers_in_dictionaries_are_counted_with_plain_ones(is_first):
-    parts = [pa.table({"n": pa.array([1, 2] * 64).dictionary_encode()}), pa.table({"n": [3] * 64})]
-    found = draw(parts if is_first else parts[::-1], None).tallies.found("n", None)
-    assert found.counts == {1.0: 64, 2.0: 64, 3.0: 64}
+def test_texts_in_dictionaries_are_counted_with_plain_ones(is_first):
+    parts = [pa.table({"n": pa.array(["a", "b"] * 64).dictionary_encode()})]
+    parts.append(pa.table({"n": pa.array(["b"] * 64, pa.large_string())}))
+    sample = draw(parts if is_first else parts[::-1], None)
+    assert sample.levels.of(category("n")) == {"a": 64, "b": 128}
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -320,5 +342,5 @@ def test_a_wide_stream_holds_little_more_than_it_keeps(monkeypatch):
 def test_rows_of_a_stream_are_counted_before_any_is_dropped(monkeypatch):
     monkeypatch.setattr(streams, "BLOCK_ROWS", 500)
     monkeypatch.setattr(reading, "_BATCH_CELLS", 500)
-    tallies = draw(pa.table({"n": np.arange(1234)}), None).tallies
-    assert tallies.found("n", None).n == 1234
+    levels = draw(pa.table({"n": ["a", "b"] * 617}), None).levels
+    assert levels.of(category("n")) == {"a": 617, "b": 617}

@@ -15,7 +15,7 @@ from fewlier.table.forms import Unread
 from fewlier.table.inference import is_strongly_skewed, looks_like_counts
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.schema import LeftOut
-from fewlier.table.values import Held
+from fewlier.table.values import Values
 
 RNG = np.random.default_rng(0)
 LOGNORMAL = np.exp(2 * RNG.standard_normal(300))
@@ -134,18 +134,18 @@ def test_categories_are_ordered_by_frequency_then_alphabet():
 
 
 def test_counts_are_not_overdispersed_integers():
-    assert looks_like_counts(Held(np.array([0.0, 1, 2, 3])))
-    assert not looks_like_counts(Held(np.array([0.0, 1, 2.5])))
-    assert not looks_like_counts(Held(np.array([0.0, 1, 90])))
-    assert not looks_like_counts(Held(np.array([0.0, 1, 1e300])))
+    assert looks_like_counts(Values(np.array([0.0, 1, 2, 3])))
+    assert not looks_like_counts(Values(np.array([0.0, 1, 2.5])))
+    assert not looks_like_counts(Values(np.array([0.0, 1, 90])))
+    assert not looks_like_counts(Values(np.array([0.0, 1, 1e300])))
 
 
 def test_small_integers_are_never_strongly_skewed():
     tail = np.array([0.0] * 100 + [1, 1000])
-    assert not is_strongly_skewed(Held(tail))
-    assert is_strongly_skewed(Held(tail + 0.5))
-    assert is_strongly_skewed(Held(2 * tail))
-    assert not is_strongly_skewed(Held(np.array([0.5, 1, 2, 3])))
+    assert not is_strongly_skewed(Values(tail))
+    assert is_strongly_skewed(Values(tail + 0.5))
+    assert is_strongly_skewed(Values(2 * tail))
+    assert not is_strongly_skewed(Values(np.array([0.5, 1, 2, 3])))
 
 
 IDS = [f"id{row}" for row in range(21)]

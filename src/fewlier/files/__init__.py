@@ -1,4 +1,4 @@
 """Tables in files and folders: read in batches, sampled, and written whole or not at all.
 
-Read in this order: atomic, text, parquet, reading, folder, tally, streams, sampling, writing.
+Read in this order: atomic, text, parquet, reading, folder, streams, tally, sampling, writing.
 """

@@ -1,7 +1,7 @@
-"""One pass over a stream of rows of any length: the rows to learn from, and counts of all of them.
+"""One pass over a stream of rows of any length: the rows to learn from, and levels of all of them.
 
-Every row gets a random number, in order; of each kind of row those with the smallest are kept. So
-the sample is uniform, and depends on the seed and on the order of rows alone.
+Every row gets a random number, in order, and those with the smallest are kept. So the sample is
+uniform, and depends on the seed and on the order of rows alone.
 """
 
 from bisect import bisect_right
@@ -16,10 +16,10 @@ import pyarrow as pa
 from fewlier.errors import CellError, ColumnErrors, FileError, UserError, noting, raise_all
 from fewlier.files.reading import Batch, batch_rows, naming
 from fewlier.files.streams import blocks, check_same, concatenated
-from fewlier.files.tally import Tallies
+from fewlier.files.tally import LevelCounts
 from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.cells import check_finite
-from fewlier.table.declarations import IGNORE, NONE_STANDS_IN, StandIns
+from fewlier.table.declarations import IGNORE
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
 
@@ -35,7 +35,7 @@ _PART_ROWS = 8192
 @final
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The rows of a stream to learn from, in their order, and what was counted of all rows.
+    """The rows of a stream to learn from, in their order, and what was counted of all.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class Sample:
         All rows of the stream, by the code of their label.
     kinds : mapping of str to int
         All labelled anomalies, by their kind.
-    tallies : Tallies or None
-        What was counted of columns; None where all rows were kept.
+    levels : LevelCounts
+        All rows of the stream, by the levels of text columns.
     places : Places
         Where the rows come from.
     """
@@ -57,14 +57,19 @@ class Sample:
     labels: Labels | None
     totals: Mapping[int, int]
     kinds: Mapping[str, int]
-    tallies: Tallies | None
+    levels: LevelCounts
     places: "Places"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether these are all rows of the stream."""
+        return bool(self.rows.num_rows == sum(self.totals.values()))
 
     @property
     def note(self) -> str:
         """What was left out, in a sentence; empty if nothing was."""
         n_kept, n_all = self.rows.num_rows, sum(self.totals.values())
-        if n_kept == n_all:
+        if self.is_complete:
             return ""
         codes = Labels.of(self.labels, n_kept).codes
         n_anomalies, n_found = int((codes == ANOMALY).sum()), self.totals[ANOMALY]
@@ -72,7 +77,8 @@ class Sample:
         anomalies = f" and {of_them} {n_found:,} labelled anomalies" if n_found else ""
         return (
             f"Of {n_all:,} rows, {n_kept - n_anomalies:,} normal and unlabelled ones{anomalies} "
-            "were drawn to learn from; kinds and levels of columns are those of all rows."
+            "were drawn to learn from; kinds of columns are those of these rows, and levels of "
+            "text columns those of all rows."
         )
 
 
@@ -99,6 +105,11 @@ class Places:
         number = bisect_right(self.starts, position) - 1
         return self.files[number], position - self.starts[number]
 
+    def name(self, row: int) -> str:
+        """Return the number of a row of the sample, with its file where there are several."""
+        file, number = self.of(row)
+        return f"{number} of {file}" if len(self.files) > 1 else str(number)
+
     @contextmanager
     def naming(self) -> Iterator[None]:
         """Let errors about rows of the sample name the rows of their files."""
@@ -122,7 +133,7 @@ class Places:
 
 
 class _Kept(NamedTuple):
-    """Some rows, with the random number, the position and the place of the label of each."""
+    """Some rows, with the key, the position and the place of the label of each."""
 
     rows: pa.Table
     keys: Floats
@@ -150,7 +161,7 @@ class _Kept(NamedTuple):
 
 @final
 class _Reservoir:
-    """The rows with the smallest random numbers, at most so many."""
+    """The rows with the smallest keys, at most so many."""
 
     def __init__(self, most: int) -> None:
         self.most, self.parts = most, list[_Kept]()
@@ -163,20 +174,19 @@ class _Reservoir:
         self.parts.append(part.take(rows))
         self._n += len(rows)
         if self._n > self.most + batch_rows(part.rows.num_columns):
-            self.shrink(self.most)
+            self.shrink()
 
-    def shrink(self, most: int) -> int:
-        """Keep the rows of the smallest numbers, in their order; return how many these are.
+    def shrink(self) -> None:
+        """Keep the rows of the smallest keys, in their order.
 
         One part after the other is cut, so that rows are not twice in memory.
         """
-        if self._n > most:
+        if self._n > self.most:
             keys = np.concatenate([part.keys for part in self.parts])
-            self._bound = float(np.partition(keys, most - 1)[most - 1]) if most else -1.0
+            self._bound = float(np.partition(keys, self.most - 1)[self.most - 1])
             for number, part in enumerate(self.parts):
                 self.parts[number] = part.take(np.flatnonzero(part.keys <= self._bound))
-            self.parts, self._n = [*_merged(self.parts)], min(self._n, most)
-        return self._n
+            self.parts, self._n = [*_merged(self.parts)], self.most
 
 
 def _merged(parts: Sequence[_Kept]) -> Iterator[_Kept]:
@@ -194,6 +204,9 @@ def _merged(parts: Sequence[_Kept]) -> Iterator[_Kept]:
 class Sampler:
     """Keeps rows of a stream to learn from: labelled anomalies, normals, and others, in that order.
 
+    The key of a row is its random number u in [0, 1) if it is a labelled anomaly or normal, and
+    u + 1 if it is unlabelled, so that others fill up what normals leave.
+
     Parameters
     ----------
     label : LabelColumn or None
@@ -202,26 +215,14 @@ class Sampler:
         Seed of the random numbers.
     declared : mapping of str to str
         What the user said of columns.
-    stand_ins : StandIns
-        What stands for missing cells.
     """
 
-    def __init__(
-        self,
-        label: LabelColumn | None,
-        seed: int,
-        declared: Mapping[str, str],
-        stand_ins: StandIns = NONE_STANDS_IN,
-    ) -> None:
+    def __init__(self, label: LabelColumn | None, seed: int, declared: Mapping[str, str]) -> None:
         self._reader = label and LabelReader(label)
-        self._rng, self._tallies = np.random.default_rng(seed), Tallies(declared, stand_ins)
-        self._reservoirs = {
-            ANOMALY: _Reservoir(MAX_ANOMALIES),
-            NORMAL: _Reservoir(MAX_NORMALS),
-            UNLABELLED: _Reservoir(MAX_NORMALS),
-        }
-        self._totals = dict.fromkeys(self._reservoirs, 0)
-        self._is_counting = False
+        self._rng = np.random.default_rng(seed)
+        self._anomalies, self._others = _Reservoir(MAX_ANOMALIES), _Reservoir(MAX_NORMALS)
+        self._totals = dict.fromkeys((ANOMALY, NORMAL, UNLABELLED), 0)
+        self._levels = LevelCounts()
         self._ignored = {name for name, said in declared.items() if said == IGNORE}
         self._first: tuple[str, pa.Schema] | None = None
         self._starts: list[int] = []
@@ -252,13 +253,13 @@ class Sampler:
         _check_finite(features.drop_columns([*(self._ignored & {*features.column_names})]))
         if self._first:
             features = features.select(self._first[1].names)
-        positions = n_before + np.arange(len(codes))
         for code in self._totals:
             self._totals[code] += int((codes == code).sum())
-        self._count(features, np.flatnonzero(codes != ANOMALY))  # before any of them is dropped
-        part = _Kept(features, self._rng.random(len(codes)), positions, places)
-        for code, reservoir in self._reservoirs.items():
-            reservoir.offer(part, codes == code)
+        self._levels.add(features)
+        keys = self._rng.random(len(codes)) + (codes == UNLABELLED)
+        part = _Kept(features, keys, n_before + np.arange(len(codes)), places)
+        self._anomalies.offer(part, codes == ANOMALY)
+        self._others.offer(part, codes != ANOMALY)
 
     def _read_labels(self, rows: pa.Table) -> tuple[Ints, Codes]:
         """Return the place of each row's label, and what it means."""
@@ -288,26 +289,10 @@ class Sampler:
         ]
         self._first = first, pa.schema(known)
 
-    def _count(self, features: pa.Table, chosen: Ints) -> None:
-        """Count cells, from when not all rows are kept; those that were until then come first."""
-        normals = self._totals[NORMAL] + self._totals[UNLABELLED]
-        if not self._is_counting:
-            if normals <= MAX_NORMALS and self._totals[ANOMALY] <= MAX_ANOMALIES:
-                return
-            self._is_counting = True
-            for code in (NORMAL, UNLABELLED):
-                for part in self._reservoirs[code].parts:
-                    self._tallies.add(part.rows)
-        try:
-            self._tallies.add(features.take(pa.array(chosen)))
-        except CellError as error:
-            raise CellError(error.found, int(chosen[error.row]), error.remedy) from error
-
     def _sample(self) -> Sample:
-        parts, room = list[_Kept](), MAX_NORMALS
-        for code, reservoir in self._reservoirs.items():
-            n_kept = reservoir.shrink(MAX_ANOMALIES if code == ANOMALY else room)
-            room -= 0 if code == ANOMALY else n_kept
+        parts = list[_Kept]()
+        for reservoir in (self._anomalies, self._others):
+            reservoir.shrink()
             parts += reservoir.parts
             reservoir.parts = []
         whole = _Kept.joined(parts)
@@ -322,7 +307,7 @@ class Sampler:
             labels,
             self._totals,
             kinds,
-            self._tallies if self._is_counting else None,
+            self._levels,
             Places(whole.positions, self._starts, self._files),
         )
 

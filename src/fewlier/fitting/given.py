@@ -12,17 +12,17 @@ from fewlier.errors import DataWarning, ParameterError, UserError, warn
 from fewlier.files.reading import naming
 from fewlier.files.sampling import Sample, Sampler
 from fewlier.files.streams import is_stream, read_stream
+from fewlier.files.tally import LevelCounts
 from fewlier.fitting.recipe import ignored_columns, read_schema, split_conditionals
 from fewlier.fitting.summary import Summary
-from fewlier.process.escape import list_some
-from fewlier.table import Schema, Table
+from fewlier.table import Kind, Schema, Table
 from fewlier.table.arrays import Codes
-from fewlier.table.declarations import StandIns
 from fewlier.table.findings import find, notes_on
-from fewlier.table.frame import has_names
+from fewlier.table.frame import has_names, unread_note
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 from fewlier.table.matching import match_noting_unread, warn_of_left_out
+from fewlier.table.values import most_frequent
 
 
 @final
@@ -59,7 +59,7 @@ class Given:
     @property
     def is_complete(self) -> bool:
         """Whether these are all the rows there were."""
-        return self.sample is None or self.sample.tallies is None
+        return self.sample is None or self.sample.is_complete
 
     def complete(self, summary: Summary) -> Summary:
         """Return the summary of a fit with these notes, and with all rows of the stream."""
@@ -95,11 +95,11 @@ def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -
         rows = X if sample is None else sample.rows
         table = Table.of(rows, ignore=ignored_columns(parameters["columns"]), problems=problems)
         labels = Labels.of(y if sample is None else sample.labels, table.n_rows, X)
-        tallies = sample and sample.tallies
-        is_normal, counted = labels.codes != ANOMALY, tallies and tallies.found
-        schema = read_schema(parameters, table, is_normal, problems, counted)
+        schema = read_schema(parameters, table, labels.codes != ANOMALY, problems)
         warn_of_left_out(schema)
         matched = _match(table, schema, sample)
+    if sample and not sample.is_complete:
+        schema, matched = _with_all_levels(schema, matched, sample.levels)
     notes = notes_on(find(matched, schema, labels.codes))
     for note in notes:
         warn(note, DataWarning)
@@ -126,8 +126,7 @@ def _draw(X: object, y: object, parameters: Mapping[str, Any], seed: int) -> Sam
         return None
     columns = parameters["columns"]
     kinds, _ = split_conditionals(columns if isinstance(columns, Mapping) else {})
-    stand_ins = StandIns.read(parameters.get("missing"))
-    sampler = Sampler(label if isinstance(label, LabelColumn) else None, seed, kinds, stand_ins)
+    sampler = Sampler(label if isinstance(label, LabelColumn) else None, seed, kinds)
     sample = sampler.read(read_stream(X))
     if sample.labels:
         sample.labels.warn(sample.places.files[0] if len(sample.places.files) == 1 else "labels")
@@ -139,33 +138,25 @@ def _naming(sample: Sample | None) -> AbstractContextManager[None]:
 
 
 def _match(table: Table, schema: Schema, sample: Sample | None) -> Table:
-    """Return rows in the form of a schema, and warn of cells that could not be read in all rows."""
-    if sample is None or sample.tallies is None:
+    """Return rows in the form of a schema, and warn of cells that could not be read."""
+    if sample is None:
         return match_noting_unread(table, schema)
-    matched, tallies = schema.match(table), sample.tallies
-    found = {column.source: tallies.unread(column) for column in schema.columns}
-    cells = [_unread(name, n, matched, sample) for name, n in found.items()]
-    if any(cells):
-        warn(
-            "cells in another form than the rest of their column count as missing: "
-            f"{list_some(filter(None, cells))}."
-        )
-    categories = [column for column in schema.columns if column.levels and not column.date]
-    return replace(matched, level_counts={c.name: tallies.levels(c) for c in categories})
+    matched = schema.match(table)
+    if matched.unread:
+        rows = "" if sample.is_complete else "of the kept rows, "
+        warn(rows + unread_note(matched.unread, sample.places.name))
+    return matched
 
 
-def _unread(name: str, n: int | None, matched: Table, sample: Sample) -> str:
-    """Say how many cells of a column could not be read; empty if all could.
-
-    `n` is None where only the kept rows can say.
-    """
-    some = matched.unread.get(name)
-    if not some:
-        return f"{n:,} in {name} (none in a row that was kept)" if n else ""
-    file, row = sample.places.of(some.row)
-    where = f" of {file}" if len(sample.places.files) > 1 else ""
-    count = f"{some.n:,} of the kept cells" if n is None else f"{max(n, some.n):,}"
-    return f"{count} in {name} (such as {some.text[:40]!r} in row {row}{where})"
+def _with_all_levels(schema: Schema, table: Table, levels: LevelCounts) -> tuple[Schema, Table]:
+    """Give text columns the levels of all rows of a stream; the kept ones may lack rare levels."""
+    texts = [c for c in schema.columns if c.kind is Kind.CATEGORY and c.date is None]
+    counts = {column.name: found for column in texts if (found := levels.of(column))}
+    columns = [
+        replace(c, levels=most_frequent(counts[c.name])) if c.name in counts else c
+        for c in schema.columns
+    ]
+    return replace(schema, columns=tuple(columns)), replace(table, level_counts=dict(counts))
 
 
 def read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:

@@ -20,7 +20,6 @@ from fewlier.table import Column, Schema, Table, infer_schema
 from fewlier.table.arrays import Bools
 from fewlier.table.columns import USUAL
 from fewlier.table.declarations import IGNORE, StandIns
-from fewlier.table.inference import AllCounted
 from fewlier.training.stack import Settings
 
 MAX_STEPS = {"average": 30, "best": 100}
@@ -81,12 +80,11 @@ def read_schema(
     table: Table,
     is_normal: Bools | None = None,
     problems: Mapping[str, UserError] | None = None,
-    counted: AllCounted | None = None,
 ) -> Schema:
     """Infer the columns of a table, as the user declared them.
 
     `is_normal` are the rows that are not labelled anomalies; None: all. `problems` are what is
-    wrong with columns already. Of a sample, `counted` says what was counted over all rows.
+    wrong with columns already.
     """
     if len(table.names) > MAX_COLUMNS:
         raise UserError(
@@ -102,7 +100,7 @@ def read_schema(
         kinds[""] if everywhere else kinds,
         StandIns.read(parameters.get("missing")),
     )
-    schema = infer_schema(table, overrides, is_normal, problems, counted, stand_ins)
+    schema = infer_schema(table, overrides, is_normal, problems, stand_ins)
     scored = (replace(c, conditional=_conditional_of(c, chosen)) for c in schema.columns)
     return replace(schema, columns=tuple(scored)) if chosen else schema
 

@@ -50,7 +50,7 @@ class Table:
     written : dict of str to array of shape (n_rows,)
         By column, the user's text that cells were read from, where they were dates.
     level_counts : dict of str to mapping of str to int
-        Where the rows are a sample: by column, how many of all rows have each level.
+        Where the rows are a sample: by text column, how many of all rows have each level.
 
     Examples
     --------
@@ -177,10 +177,10 @@ def all_unread(
     return total
 
 
-def unread_note(unread: Mapping[str, Unread]) -> str:
-    """Say which cells could not be read."""
+def unread_note(unread: Mapping[str, Unread], place: Callable[[int], str] = str) -> str:
+    """Say which cells could not be read; `place` says where a row is."""
     cells = list_some(
-        f"{n} in {name} (first {text[:40]!r} in row {row})"
+        f"{n} in {name} (first {text[:40]!r} in row {place(row)})"
         for name, (n, row, text) in unread.items()
     )
     return f"cells in another form than the rest of their column count as missing: {cells}."

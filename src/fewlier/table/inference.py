@@ -3,9 +3,8 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -35,9 +34,7 @@ from fewlier.table.declarations import (
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.schema import LeftOut, Schema
-from fewlier.table.values import ColumnValues, Counted, Values
-
-AllCounted: TypeAlias = Callable[[str, NumberForm | DateForm | None], Counted | Counter[str] | None]
+from fewlier.table.values import ColumnValues, Values, most_frequent
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MIN_ROWS_PER_VALUE = 10
@@ -62,7 +59,6 @@ def infer_schema(
     overrides: Mapping[str, str] | str | None = None,
     is_normal: Bools | None = None,
     problems: Mapping[str, UserError] | None = None,
-    counted: AllCounted | None = None,
     stand_ins: StandIns = NONE_STANDS_IN,
 ) -> Schema:
     """Find out what the columns of a training table are.
@@ -84,9 +80,6 @@ def infer_schema(
         stands for all rows.
     problems : mapping of str to UserError, or None
         Errors of columns found before, which are raised together with those found here.
-    counted : callable, or None
-        Where the table is a sample of a stream: returns what was counted of a column over all rows
-        that are not labelled anomalies, given the form of its numbers.
     stand_ins : StandIns
         What stands for missing cells.
 
@@ -99,7 +92,7 @@ def infer_schema(
     if not table.n_rows:
         raise UserError("The training table must have rows; got 0. Give at least one.")
     found = dict(problems or {})
-    schema = find_columns(table, overrides, is_normal, found, counted, stand_ins)
+    schema = find_columns(table, overrides, is_normal, found, stand_ins)
     raise_all([found[name] for name in dict.fromkeys([*table.names, *found]) if name in found])
     if not schema.columns:
         left = list_some(f"{name!r} ({reason})" for name, _, reason in schema.left_out)
@@ -114,7 +107,6 @@ def find_columns(
     overrides: Mapping[str, str] | str | None,
     is_normal: Bools | None,
     problems: dict[str, UserError],
-    counted: AllCounted | None = None,
     stand_ins: StandIns = NONE_STANDS_IN,
 ) -> Schema:
     """Find out what columns are, as `infer_schema` does, but collect errors in `problems`.
@@ -140,7 +132,7 @@ def find_columns(
             if isinstance(form, NumberForm) and is_text(cells) and not is_category:
                 numbers = check_finite(name, form.read(name, cells, is_training=True)[0])
                 cells = without(numbers, stand_ins.of(name))
-            values = ColumnValues(cells, normal, counted and counted(name, form))
+            values = ColumnValues(cells, normal)
             if isinstance(form, DateForm):
                 columns += _read_from_dates(name, cells, form, normal, table.temporal.get(name, ""))
             elif reason := IGNORED if said.is_ignored else why_left_out(values, said):
@@ -291,12 +283,12 @@ def _with_levels(name: str, kind: Kind, coding: Kind, values: ColumnValues) -> C
     counts = values.texts(usual=kind is Kind.REAL)
     if kind is Kind.COUNT:  # the integers of counts are written out, however many digits they have
         counts = Counter({str(int(float(text))): n for text, n in counts.items()})
-    return Column(name, kind, coding, tuple(sorted(counts, key=lambda text: (-counts[text], text))))
+    return Column(name, kind, coding, most_frequent(counts))
 
 
 def _infer_kind(values: ColumnValues) -> tuple[Kind, Kind]:
     """Return what the cells are, and how to score them."""
-    if is_text(values.cells) or not values.has_values:  # a column without a value has no type
+    if is_text(values.cells) or missing(values.cells).all():  # without a value it has no type
         return Kind.CATEGORY, Kind.CATEGORY
     found = values.everyone
     if found.n_distinct > 2 and takes_few_values(found):
@@ -320,11 +312,6 @@ def _breach(coding: Kind, values: ColumnValues) -> str:
     for adjective, is_impossible in impossible_numbers(coding, values.cells).items():
         if n := int(is_impossible.sum()):
             return f"{n} {adjective} value{'s' * (n > 1)} (first at row {is_impossible.argmax()})"
-    if values.counted is not None and coding in (Kind.COUNT, Kind.POSITIVE):
-        if values.everyone.low < 0:
-            return f"negative values, such as {number_text(values.everyone.low)}"
-        if coding is Kind.COUNT and not values.everyone.are_integers:
-            return "fractional values"
     return ""
 
 
@@ -335,8 +322,6 @@ def _breach_of_binary(values: ColumnValues) -> str:
         return ""
     if few is not None and len(few) == 1:
         return f"the value {number_text(*few)} only"
-    if values.counted is not None:
-        return "more than two different values"
     present = np.flatnonzero(~missing(values.cells))
     found, first = np.unique(values.cells[present], return_index=True)
     return f"{len(found)} different values (a third at row {present[np.sort(first)[2]]})"
