@@ -67,7 +67,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         "average" is the most accurate. It averages densities with several lambdas, and adds how
         near a row is to normal rows and to labelled anomalies, and what trees and rules learned
         from the labels. "best" is the paper's rule: one density, with the lambda and epoch of the
-        highest validation AUC. Its score is exactly -log p(x) if the density is exact.
+        highest validation AUC. Its score is exactly -log p(x) if the density is exact; rows with
+        impossible or far cells may score more.
     unlabelled : {"robust", "normal"}
         What to make of rows without a label; if y is None, these are all rows. "robust": anomalies
         may be hidden among them, so those far less likely than the rest count less in training,

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from factories import small
 
-from fewlier.score.odd_cells import raised
+from fewlier.score.odd_cells import OddCells, raised
 
 N = 500
 
@@ -79,6 +80,32 @@ def test_a_number_pushed_far_out_takes_no_flag_away(detector, column):
         assert (remains | ~was).all()
         if not detector.summary_.n_anomaly:
             assert (after >= before - 1e-5).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("odd", [{"amount": -1e6}, {"size": 1e4}], ids=str)
+def test_a_second_odd_cell_takes_nothing_away(detector, odd):
+    rows = odd_rows().assign(**odd)
+    before = detector.anomaly_score(rows)
+    after = detector.anomaly_score(rows.assign(country="never seen"))
+    assert ((after > detector.threshold_) | (before <= detector.threshold_)).all()
+    if not detector.summary_.n_anomaly:
+        assert (after >= before - 1e-5).all()
+
+
+def test_two_or_three_odd_cells_are_replaced_together_and_one_at_a_time():
+    cells = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]]) > 0
+    lines, groups = OddCells.groups(cells)
+    found = {
+        (line, *group) for line, group in zip(lines.tolist(), groups.int().tolist(), strict=True)
+    }
+    assert len(found) == len(lines)
+    assert found == {
+        (1, 0, 1, 0, 0),
+        *((2, *group) for group in [(1, 0, 1, 0), (1, 0, 0, 0), (0, 0, 1, 0)]),
+        *((3, *group) for group in [(0, 1, 1, 1), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)]),
+        (4, 1, 1, 1, 1),
+    }
 
 
 @pytest.mark.slow

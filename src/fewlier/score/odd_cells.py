@@ -1,10 +1,11 @@
 """`OddCells`: what stands in for impossible and far cells, so that they hide no other evidence."""
 
+from collections.abc import Iterator
 from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from fewlier.density.rows import Rows
@@ -14,6 +15,8 @@ from fewlier.table.scaling import HIGH_END, LOGGED, LOW_END
 
 # Between the lowest and the highest number of training.
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
+# Of so many odd cells of a row, at most, each is also replaced without the others.
+_MOST_APART = 3
 
 
 @final
@@ -27,6 +30,9 @@ class OddCells(nn.Module):
     nearest that is far; of levels, the most frequent, and the least likely.
 
     A number is far that lies beyond what training held by more than its whole range.
+
+    Two or three odd cells of a row are replaced together and one at a time, so that what one of
+    them adds is not lost with the others; more are replaced together.
 
     Parameters
     ----------
@@ -70,18 +76,28 @@ class OddCells(nn.Module):
         is_far = (rows.targets < self.values[0]) | (rows.targets > self.values[-1])
         return rows.impossible | (rows.observed & ~self.has_levels & is_far)
 
+    @staticmethod
+    def groups(cells: Bool[Tensor, "n d"]) -> tuple[Int[Tensor, " g"], Bool[Tensor, "g d"]]:
+        """Return the numbers of rows, and which of their odd cells are replaced at a time."""
+        count, place = cells.long().sum(1), cells.long().cumsum(1) - 1
+        some = cells & ((count > 1) & (count <= _MOST_APART)).unsqueeze(1)
+        found = [cells, *(some & (place == index) for index in range(_MOST_APART))]
+        lines = [own.any(1).nonzero().squeeze(1) for own in found]
+        groups = [own[line] for line, own in zip(lines, found, strict=True)]
+        return torch.cat(lines), torch.cat(groups)
+
     def versions(
         self,
         rows: Rows,
         cells: Bool[Tensor, "n d"],
         likeliest: Float[Tensor, "n d"],
         least: Float[Tensor, "n d"],
-    ) -> list[Rows]:
-        """Return rows with other values in some cells, which are likeliest and least likely."""
+    ) -> Iterator[Rows]:
+        """Yield rows with other values in some cells, which are likeliest and least likely."""
         inside = likeliest.clamp(self.values[1], self.values[-2])
         found = [torch.where(self.has_levels, likeliest, inside), *self.values]
         found.append(torch.where(self.has_levels, least, inside))
-        return [self._replaced(rows, cells, targets) for targets in found]
+        yield from (self._replaced(rows, cells, targets) for targets in found)
 
     def _replaced(
         self, rows: Rows, cells: Bool[Tensor, "n d"], targets: Float[Tensor, "*n d"]

@@ -1,6 +1,6 @@
 """`Scorer`: the sum of the parts of the score."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar, final
@@ -96,9 +96,9 @@ class Scorer:
         lines, others = self._versions(encoded)
         for other in others:
             plain = self._plain("score", other, _of_lines(held_out, lines), chunk)
-            found[lines] = np.maximum(found[lines], plain)
+            np.maximum.at(found, lines, plain)
         if len(lines):
-            found[lines] = np.maximum(found[lines], self._alone(encoded.take(lines)).max(1))
+            np.maximum.at(found, lines, self._alone(encoded.take(lines)).max(1))
         return self.baseline + found
 
     def contributions(self, encoded: Encoded, held_out: HeldOut | None = None) -> Floats:
@@ -110,12 +110,15 @@ class Scorer:
         lines, others = self._versions(encoded)
         if not len(lines):
             return found
-        own, held_out = found[lines], _of_lines(held_out, lines)
-        versions = [self._plain("contributions", other, held_out) for other in others]
-        alone = self._alone(encoded.take(lines))
-        versions.append(np.where(alone == alone.max(1, keepdims=True), alone, 0))
-        highest = np.argmax([version.sum(1) for version in versions], 0)
-        found[lines] = raised(own, np.stack(versions)[highest, np.arange(len(lines))])
+        alone, held_out = self._alone(encoded.take(lines)), _of_lines(held_out, lines)
+        highest = np.where(alone == alone.max(1, keepdims=True), alone, 0)
+        for other in others:
+            plain = self._plain("contributions", other, held_out)
+            is_higher = plain.sum(1) > highest.sum(1)
+            highest[is_higher] = plain[is_higher]
+        order = np.argsort(-highest.sum(1), kind="stable")
+        rows, first = np.unique(lines[order], return_index=True)
+        found[rows] = raised(found[rows], highest[order[first]])
         return found
 
     def with_costs_alone(self, usual: Encoded, ids: Ints) -> "Scorer":
@@ -136,19 +139,23 @@ class Scorer:
         """What stands in for impossible and far cells."""
         return OddCells(self.encoder).to(self.device)
 
-    def _versions(self, encoded: Encoded) -> tuple[Ints, list[Encoded]]:
-        """Return the numbers of rows with odd cells, and what stands in for these rows."""
+    def _versions(self, encoded: Encoded) -> tuple[Ints, Iterator[Encoded]]:
+        """Return the numbers of rows with odd cells, and what stands in for these rows.
+
+        A row of several odd cells is there several times.
+        """
         odd = self.odd_cells
-        lines = odd.mark(Rows.of(encoded, self.device)).any(1).nonzero().flatten().cpu().numpy()
+        found, cells = odd.groups(odd.mark(Rows.of(encoded, self.device)))
+        lines = found.cpu().numpy()
         if not len(lines):
-            return lines, []
+            return lines, iter(())
         some = encoded.take(lines)
 
         def stand_ins(rows: Rows, start: int, stop: int) -> Tensor:
             return torch.stack(self.ensemble.stand_ins(rows))[:, : stop - start]
 
-        found, rows = torch.cat(self._in_chunks(stand_ins, some), 1), Rows.of(some, self.device)
-        return lines, [_encoded(other) for other in odd.versions(rows, odd.mark(rows), *found)]
+        values = torch.cat(self._in_chunks(stand_ins, some), 1)
+        return lines, map(_encoded, odd.versions(Rows.of(some, self.device), cells, *values))
 
     def _alone(self, encoded: Encoded) -> Floats:
         """Return what impossible cells add at least, else -inf, shape (n, d + 1)."""

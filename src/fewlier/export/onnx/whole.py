@@ -65,16 +65,16 @@ class Whole(nn.Module):
 
     def _raised(self, rows: Rows) -> Tensor:
         """Return the scores, those of rows with odd cells raised as `Scorer.score` does."""
-        n, cells = rows.targets.shape[0], self._odd_cells.mark(rows)
-        lines = cells.any(1).nonzero().squeeze(1)
+        n = rows.targets.shape[0]
+        lines, cells = self._odd_cells.groups(self._odd_cells.mark(rows))
         # And the first row, which changes nothing: onnxruntime takes no maximum of no rows.
         lines = torch.cat([torch.zeros(1, dtype=torch.int64), lines])
+        cells = torch.cat([torch.zeros_like(rows.observed[:1]), cells])
         some = Rows(*(part[lines] for part in rows[:4]))
-        others = self._odd_cells.versions(some, cells[lines], *self._density.stand_ins(some))
+        others = [*self._odd_cells.versions(some, cells, *self._density.stand_ins(some))]
         # All at once: a second time, the score would be a second graph.
         together = zip(*(part[:4] for part in (rows, *others)), strict=True)
         scores = self._score(Rows(*map(torch.cat, together)))
         least = torch.where(some.impossible, self._alone, -torch.inf).amax(1)
-        found = torch.stack([scores[lines], least, *scores[n:].unflatten(0, (len(others), -1))])
-        highest: Tensor = found.amax(0)
-        return scores[:n].index_copy(0, lines, highest)
+        found = torch.stack([least, *scores[n:].unflatten(0, (len(others), -1))])
+        return scores[:n].scatter_reduce(0, lines, found.amax(0), "amax")
