@@ -201,7 +201,7 @@ def test_check_and_fit_say_the_same_of_what_they_find_and_what_settles_it_is_kep
     checked = fewlier("check", "t.csv", "--label", "odd").out.decode()
     fitted = fewlier("fit", "t.csv", "--label", "odd", "-o", "m.fewlier")
     assert "no cell has a value" not in checked  # because anomalies have one
-    assert "filled in 20 of 20 anomalies and in no other row" in checked
+    assert "filled in 20 of 20 anomalies and in no normal row" in checked
     for said in ("--ignore late", "--missing co=-200 and so on", "--ignore UDI"):
         assert checked.count(said) >= 1, said
         assert (fitted.out.decode() + fitted.err).count(said) == 1, said

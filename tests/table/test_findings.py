@@ -27,13 +27,22 @@ def found(data, labels=None, topic=None):
 LEAKS = {
     "filled afterwards": (np.where(IS_ODD, NORMAL, np.nan), "filled in 40 of 40 anomalies"),
     "filled for some": (np.where(np.arange(N) % 60 == 0, 7.0, np.nan), "filled in 10 of 40"),
-    "a flag": (np.where(np.arange(N) % 30 == 0, 1, 0), "always 0 but in 20 of 40 anomalies"),
-    "a word": (np.where(IS_ODD, "CONFIRMED", "open"), "always open but in 40 of 40"),
+    "a flag": (
+        np.where(np.arange(N) % 30 == 0, 1, 0),
+        "always 0 in normal rows, but not in 20 of 40",
+    ),
+    "a word": (
+        np.where(IS_ODD, "CONFIRMED", "open"),
+        "always open in normal rows, but not in 40 of 40",
+    ),
     "codes": (np.where(IS_ODD, 9, np.arange(N) % 4), "alone separates the 40 anomalies"),
     "words": (np.where(IS_ODD, "fraud", np.array(["a", "b"])[np.arange(N) % 2]), "alone separates"),
     "amounts": (np.where(IS_ODD, 50 + NORMAL, NORMAL), "alone separates the 40 anomalies"),
     "a gap": (np.where(IS_ODD, np.nan, NORMAL), "missing in all 40 anomalies"),
-    "nearly alone": (np.where(IS_ODD | (np.arange(N) == 1), 7.0, np.nan), "in 1 of 560 other rows"),
+    "nearly alone": (
+        np.where(IS_ODD | (np.arange(N) == 1), 7.0, np.nan),
+        "in 1 of 560 normal",
+    ),
 }
 
 
@@ -42,6 +51,16 @@ def test_a_column_written_after_the_label_is_found(values, text):
     leaks = found({"x": values, "y": NORMAL}, topic=Topic.LEAK)
     assert list(leaks) == ["x"]
     assert text in leaks["x"]
+
+
+@pytest.mark.parametrize("name", ["filled for some", "a flag"])
+def test_a_leak_shows_although_anomalies_are_hidden_among_unlabelled_rows(name):
+    labels = np.where(IS_ODD, 1, np.where(np.arange(N) % 2, 0, -1))
+    labels[np.flatnonzero(IS_ODD)[::8]] = -1  # anomalies that nobody has found
+    data = {"x": LEAKS[name][0], "y": NORMAL}
+    assert list(found(data, labels, Topic.LEAK)) == ["x"]
+    labels[np.flatnonzero(labels == 0)[100:]] = -1  # among few normal rows it may be chance
+    assert found(data, labels, Topic.LEAK) == {}
 
 
 @pytest.mark.parametrize(

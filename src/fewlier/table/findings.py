@@ -25,6 +25,8 @@ MIN_ROWS = 20
 # A column that others fill at most so often for each anomaly is filled for anomalies.
 _FEW_OTHERS = 0.05
 _MIN_ANOMALIES, _MAX_LEVELS = 5, 2
+# With as many labelled normal rows, rows without a label, which may hide anomalies, do not count.
+_ENOUGH_LABELLED = 200
 # Rows in which extreme values and repeated numbers are looked for; of more, so many.
 _N_EXAMINED = 10_000
 # A stand-in is in so many of the rows, and this many other values are not.
@@ -132,12 +134,15 @@ def find(table: Table, schema: Schema, codes: Codes) -> tuple[Finding, ...]:
     is_anomaly, is_normal = codes == ANOMALY, codes == NORMAL
     of_both = is_anomaly & np.isin(ids, ids[is_normal]) | is_normal & np.isin(ids, ids[is_anomaly])
     found = [*_find_in_rows(table, codes, ids, of_both)]
+    # A row with both labels says nothing of what tells them apart.
+    compared, others = ~of_both, "other"
+    if is_normal.sum() >= _ENOUGH_LABELLED:
+        compared, others = compared & (is_anomaly | is_normal), "normal"
     firsts = np.sort(np.unique(ids, return_index=True)[1])  # a copy has the number of its row
     seen = set[str]()
     for column in schema.columns:
         cells = table.cells[column.name]
-        # A row with both labels says nothing of what tells them apart.
-        of_column = [_leak(column.source, cells[~of_both], is_anomaly[~of_both])]
+        of_column = [_leak(column.source, cells[compared], is_anomaly[compared], others)]
         if column.date is None:
             of_column += _of_values(column.name, cells, firsts)
         if column.source not in seen:  # a date makes several columns
@@ -177,8 +182,11 @@ def _find_in_rows(table: Table, codes: Codes, ids: Ints, of_both: Bools) -> Iter
         )
 
 
-def _leak(name: str, cells: Cells, is_anomaly: Bools) -> Finding | None:
-    """Return what says that a column may have been written after the label."""
+def _leak(name: str, cells: Cells, is_anomaly: Bools, called: str) -> Finding | None:
+    """Return what says that a column may have been written after the label.
+
+    Rows that are no anomalies are called so.
+    """
     n_anomalies = int(is_anomaly.sum())
     if not n_anomalies or len(cells) - n_anomalies < MIN_ROWS:
         return None
@@ -188,17 +196,19 @@ def _leak(name: str, cells: Cells, is_anomaly: Bools) -> Finding | None:
     found = ""
     if len(own) and len(others) <= _FEW_OTHERS * len(own):
         n_others = len(cells) - n_anomalies
-        rest = f"{len(others):,} of {n_others:,} other rows" if len(others) else "no other row"
+        rest = (
+            f"{len(others):,} of {n_others:,} {called} rows" if len(others) else f"no {called} row"
+        )
         found = f"filled in {len(own):,} {of_all} and in {rest}"
     elif len(others) >= MIN_ROWS and (others == others[0]).all():
         n_different = int((own != others[0]).sum())
         value = others[0] if is_text(others) else number_text(others[0])
         if n_different:
-            found = f"always {value} but in {n_different:,} {of_all}"
+            found = f"always {value} in {called} rows, but not in {n_different:,} {of_all}"
     elif n_anomalies >= _MIN_ANOMALIES and not known[is_anomaly].any() and known[~is_anomaly].all():
-        found = f"missing in all {n_anomalies:,} anomalies and in no other row"
+        found = f"missing in all {n_anomalies:,} anomalies and in no {called} row"
     elif len(own) == n_anomalies >= _MIN_ANOMALIES and _separates(own, others):
-        found = f"alone separates the {n_anomalies:,} anomalies from all other rows"
+        found = f"alone separates the {n_anomalies:,} anomalies from all {called} rows"
     return Finding(Topic.LEAK, name, found, IGNORE) if found else None
 
 
