@@ -44,7 +44,8 @@ from fewlier.modelfile import container
 from fewlier.process import signals
 from fewlier.scoring import scored
 from fewlier.service.app import make_app
-from fewlier.service.limits import Limits, Settings
+from fewlier.service.limits import Limits
+from fewlier.service.metrics import Counts
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tests" / "golden" / "surface.txt"
@@ -197,7 +198,7 @@ def answers() -> Iterator[str]:
 def service() -> Iterator[str]:
     """List what the service is asked, and the keys of what it answers."""
     with tempfile.TemporaryDirectory() as folder:
-        app = make_app(Settings(Path(folder), Path(folder), Limits(), ("*",), None, 1))
+        app = make_app(Path(folder), Counts(Path(folder)), Limits(), ["*"], None)
         described = app.openapi()
     parts = described["components"]["schemas"]
     for path, methods in described["paths"].items():

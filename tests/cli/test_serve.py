@@ -1,5 +1,10 @@
 """What `fewlier serve` refuses before it serves; tests/service has the service itself."""
 
+import sys
+
+import pytest
+from processes import run
+
 
 def test_a_service_for_others_needs_a_token(model, fewlier, tmp_path):
     for words, message in (
@@ -25,3 +30,17 @@ def test_a_file_that_is_no_model_is_refused_before_it_is_served(fewlier, tmp_pat
     ):
         done = fewlier("serve", path, "--port", 0)
         assert (done.code, message in done.err) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["fastapi", "prometheus_client", "uvicorn"])
+def test_a_package_that_is_not_installed_is_named(model, package):
+    code = f"""
+import sys
+sys.modules["{package}"] = None
+from fewlier.cli import run
+run()
+"""
+    done = run("serve", model, "--port", "0", command=(sys.executable, "-c", code))
+    assert (done.returncode, f"{package} is not installed" in done.stderr) == (2, True)
+    assert "fewlier[serve]" in done.stderr

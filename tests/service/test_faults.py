@@ -49,7 +49,7 @@ def test_a_killed_worker_is_replaced(service):
     os.kill(killed, signal.SIGKILL)
     service.await_workers(2, gone=[killed])
     assert service.post("/score", ONE).status == 200
-    line = json.loads(service.await_line("a worker has ended"))
+    line = json.loads(service.await_line("a worker ended"))
     assert (line["worker"], line["exit_code"]) == (killed, -signal.SIGKILL)
 
 
@@ -241,7 +241,7 @@ def test_overload_is_answered_at_once_and_passes(path):
         assert {200, 503} == set(statuses)
         refused = answers[statuses.index(503)]
         assert refused.headers["retry-after"] == "1"
-        assert "2 requests waiting" in refused.json["detail"]
+        assert "2 requests wait" in refused.json["detail"]
         deadline = time.monotonic() + 240
         while service.post("/score", ONE).status != 200:
             assert time.monotonic() < deadline

@@ -98,7 +98,7 @@ def test_a_model_of_other_columns_is_an_error_in_the_log(file, copy, caplog):
     file.refresh()
     (record,) = [one for one in caplog.records if one.levelname == "ERROR"]
     assert (record.added, record.gone) == (["price"], ["amount"])
-    assert file.served.columns == ("price", "visits", "city")
+    assert file.served.columns == {"price", "visits", "city"}
 
 
 def test_a_name_that_is_not_utf8_can_be_told(path, tmp_path):

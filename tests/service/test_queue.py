@@ -99,14 +99,14 @@ def test_more_orders_than_may_wait_are_refused_at_once():
 
     (refused,) = asyncio.run(ask())
     assert isinstance(refused, Refusal)
-    assert (refused.status, "2 requests waiting" in str(refused)) == (503, True)
+    assert (refused.status, "2 requests wait" in str(refused)) == (503, True)
 
 
 @pytest.mark.parametrize(
     ("n", "n_reasons", "is_fine"), [(3, 2, True), (4, 2, False), (2, 999, True)]
 )
 def test_an_answer_has_at_most_so_many_reasons(answer, monkeypatch, n, n_reasons, is_fine):
-    monkeypatch.setattr("fewlier.service.limits.MAX_REASONS", 6)
+    monkeypatch.setattr("fewlier.service.answers.MAX_REASONS", 6)
     (found,) = answer([order(0, n, n_reasons=n_reasons)])
     if is_fine:  # there are three columns, however many are asked for
         rows = json.loads(found.body)["rows"]

@@ -20,10 +20,7 @@ _ACCESS = "Who may ask"
 
 
 def serve(  # noqa: PLR0913 - options of a command are its arguments
-    model: Annotated[
-        Path,
-        typer.Argument(help="Model file.", metavar="MODEL"),
-    ],
+    model: Annotated[Path, typer.Argument(help="Model file.", metavar="MODEL")],
     host: Annotated[str, option("Address to listen on.", "ADDRESS")] = "127.0.0.1",
     port: Annotated[int, option("Port; 0 is any that is free.", "N", min=0, max=65535)] = 8000,
     workers: Annotated[int, option("Processes that answer requests.", "N", min=1)] = 1,
@@ -61,6 +58,8 @@ def serve(  # noqa: PLR0913 - options of a command are its arguments
     """Serve scores over HTTP until Ctrl-C or a termination signal."""
     token = read_token(token_file)
     try:
+        import fastapi  # noqa: F401 - of the workers, who could not say it as well
+
         from fewlier.service.server import Address
         from fewlier.service.server import serve as run
     except ModuleNotFoundError as error:

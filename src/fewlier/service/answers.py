@@ -11,7 +11,7 @@ import numpy as np
 
 from fewlier.reasons.explanation import Explanation
 from fewlier.service.arrow import read_arrow, write_arrow
-from fewlier.service.limits import Limits, check_reasons
+from fewlier.service.limits import MAX_REASONS, Limits, Refusal
 from fewlier.service.metrics import Counts
 from fewlier.service.model import Served
 from fewlier.service.rows import OUTPUTS, REASONS, read_json, write_json
@@ -25,7 +25,7 @@ class Order(NamedTuple):
 
     Parameters
     ----------
-    body : bytes
+    body : bytearray
         Its rows, as they came.
     is_arrow : bool
         Whether they are an Arrow stream, as the answer then is; else JSON.
@@ -35,7 +35,7 @@ class Order(NamedTuple):
         Columns that are to come back.
     """
 
-    body: bytes | bytearray
+    body: bytearray
     is_arrow: bool = False
     n_reasons: int = 0
     ids: tuple[str, ...] = ()
@@ -64,11 +64,8 @@ def fulfil(
     """Return a reply to each order, or why there is none: one that fails, fails alone."""
     read = [_read(order, served, limits) for order in orders]
     try:
-        scores = iter(_score([one for one in read if isinstance(one, _Read)], served))
-        return [
-            _reply(one, next(scores), served, counts) if isinstance(one, _Read) else one
-            for one in read
-        ]
+        score = iter(_score([one for one in read if isinstance(one, _Read)], served))
+        return [_reply(x, next(score), served, counts) if isinstance(x, _Read) else x for x in read]
     except Exception as error:  # noqa: BLE001 - a bug in one must not fail the others
         alone = (fulfil([order], served, limits, counts)[0] for order in orders)
         return [*alone] if len(orders) > 1 else [error]
@@ -80,7 +77,9 @@ def _read(order: Order, served: Served, limits: Limits) -> _Read | Exception:
         read = read_arrow if order.is_arrow else read_json
         table, passed = read(order.body, limits, encoder.schema, order.ids)
         order = order._replace(n_reasons=min(order.n_reasons, encoder.n_columns))
-        check_reasons(table.n_rows, order.n_reasons)
+        if table.n_rows * order.n_reasons > MAX_REASONS:
+            asked = f"{table.n_rows} rows with {order.n_reasons} each"
+            raise Refusal(413, f"An answer may have at most {MAX_REASONS} reasons; got {asked}.")
         table = encoder.schema.match(table)
         return _Read(order, table, encoder.encode(table), passed)
     except Exception as error:  # noqa: BLE001 - it is this order's alone

@@ -1,20 +1,19 @@
 """The application: what is asked where."""
 
 import asyncio
-import logging
 import os
 import secrets
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any, final
 
-import torch
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from fastapi.security import HTTPAuthorizationCredentials as Bearer
+from fastapi.security import HTTPAuthorizationCredentials as Token
 from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -22,9 +21,9 @@ from starlette.requests import ClientDisconnect
 
 from fewlier.errors import UserError
 from fewlier.service import schemas
-from fewlier.service.answers import Order, Reply, fulfil
+from fewlier.service.answers import Order, fulfil
 from fewlier.service.arrow import MEDIA_TYPE
-from fewlier.service.limits import MAX_BODIES, MAX_REASONS, Refusal, Settings
+from fewlier.service.limits import MAX_BODIES, MAX_REASONS, Limits, Refusal
 from fewlier.service.log import Journal
 from fewlier.service.metrics import Counts
 from fewlier.service.model import ModelFile
@@ -33,6 +32,7 @@ from fewlier.service.queue import Queue
 REFRESH_SECONDS = 1.0
 """How long after a file is replaced its model may still be the old one."""
 _NO_TELEMETRY = TelemetryConfig(auto_configure=False, tracing=False, metrics=False, logs=False)
+_ERRORS = (UserError, RequestValidationError, ClientDisconnect, Exception)
 _BEARER = HTTPBearer(auto_error=False, description="The token of this service.")
 
 
@@ -40,19 +40,15 @@ _BEARER = HTTPBearer(auto_error=False, description="The token of this service.")
 class Service:
     """Answers requests in one worker."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._limits, self._token = settings.limits, settings.token
-        self._n_threads = settings.threads
-        self.counts = Counts(settings.counts)
-        self._file = ModelFile(settings.path, self.counts)
-        self._queue = Queue(self._fulfil, self._limits.waiting)
+    def __init__(self, path: Path, counts: Counts, limits: Limits, token: str | None) -> None:
+        self._limits, self._token, self._counts = limits, token, counts
+        file = self._file = ModelFile(path, counts)
+        self._queue = Queue(lambda some: fulfil(some, file.served, limits, counts), limits.waiting)
         self._n_bytes = 0  # of requests that arrive, wait or are answered
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
         """Read the model before the first request, and again when its file is replaced."""
-        logging.captureWarnings(True)
-        torch.set_num_threads(self._n_threads)
         self._file.refresh()
         tasks = [asyncio.create_task(work()) for work in (self._queue.work, self._refresh)]
         yield
@@ -66,10 +62,7 @@ class Service:
             await asyncio.to_thread(self._file.refresh)
         os.kill(os.getpid(), signal.SIGTERM)  # nobody is left to say when to end
 
-    def _fulfil(self, orders: Sequence[Order]) -> list[Reply | Exception]:
-        return fulfil(orders, self._file.served, self._limits, self.counts)
-
-    async def check_token(self, given: Annotated[Bearer | None, Depends(_BEARER)]) -> None:
+    async def check_token(self, given: Annotated[Token | None, Depends(_BEARER)]) -> None:
         """Refuse a request without the token, where there is one."""
         # Compared in constant time: how long it takes must not tell how much is right.
         token, found = self._token or "", given.credentials if given else ""
@@ -91,7 +84,7 @@ class Service:
 
     async def metrics(self) -> Response:
         """Return what all workers have counted, as Prometheus reads it."""
-        body = await asyncio.to_thread(self.counts.exposition)
+        body = await asyncio.to_thread(self._counts.exposition)
         return Response(body, media_type="text/plain; version=1.0.0; charset=utf-8")
 
     async def model(self) -> dict[str, Any]:
@@ -105,7 +98,7 @@ class Service:
         reasons: Annotated[int, Query(ge=0, le=MAX_REASONS, description=schemas.REASONS)] = 0,
         id: Annotated[Sequence[str], Query(description=schemas.IDS)] = (),
     ) -> Response:
-        """Score rows, sent as schemas.JSON or as an Arrow stream, and answer in the same form."""
+        """Score rows, sent as JSON or as an Arrow stream, and answer in the same form."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (schemas.JSON, MEDIA_TYPE):
             raise Refusal(415, f"The Content-Type must be {schemas.JSON} or {MEDIA_TYPE}.")
@@ -114,8 +107,8 @@ class Service:
             async with self._timeout(408, "A request must arrive within"):
                 await self._read(request, body)
             async with self._timeout(503, "Ask again soon: an answer must be ready within"):
-                order = Order(body, kind == MEDIA_TYPE, reasons, tuple(id))
-                reply = await self._queue.reply(order)
+                asked = Order(body, kind == MEDIA_TYPE, reasons, tuple(id))
+                reply = await self._queue.reply(asked)
         finally:
             self._n_bytes -= len(body)
         request.state.facts = reply.served.facts | {"rows": reply.n_rows}
@@ -143,9 +136,25 @@ class Service:
                 raise Refusal(503, "This worker has no room for more; ask again soon.")
 
 
-def make_app(settings: Settings) -> FastAPI:
-    """Return the application of one worker."""
-    service = Service(settings)
+def make_app(
+    path: Path, counts: Counts, limits: Limits, hosts: Sequence[str], token: str | None
+) -> FastAPI:
+    """Return the application of one worker.
+
+    Parameters
+    ----------
+    path : Path
+        The model file.
+    counts : Counts
+        Where to count.
+    limits : Limits
+        What a request may ask for.
+    hosts : sequence of str
+        Names that requests may give in `Host`; "*" is any.
+    token : str or None
+        What they must bring.
+    """
+    service = Service(path, counts, limits, token)
     app = FastAPI(
         title="fewlier",
         version=version("fewlier"),
@@ -153,11 +162,9 @@ def make_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,  # another path is another thing
         telemetry=_NO_TELEMETRY,
-        exception_handlers=dict.fromkeys(
-            (UserError, RequestValidationError, ClientDisconnect, Exception), _problem
-        ),
+        exception_handlers=dict.fromkeys(_ERRORS, _problem),
     )
-    known = [Depends(service.check_token)] if settings.token is not None else []
+    known = [Depends(service.check_token)] if token is not None else []
     asked = APIRouter(dependencies=known, responses=schemas.PROBLEMS)
     asked.post("/score", responses=schemas.ANSWERS, openapi_extra=schemas.REQUEST)(service.score)
     asked.get("/model", response_model=schemas.MODEL)(service.model)
@@ -165,8 +172,8 @@ def make_app(settings: Settings) -> FastAPI:
     app.include_router(asked)
     app.get("/health/live", **schemas.HEALTH)(service.live)
     app.get("/health/ready", **schemas.HEALTH)(service.ready)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts, www_redirect=False)
-    app.add_middleware(Journal, counts=service.counts)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
+    app.add_middleware(Journal, counts=counts)
     return app
 
 

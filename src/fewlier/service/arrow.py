@@ -20,11 +20,9 @@ from fewlier.table.schema import Schema
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
 _is = pa.types
-_PLAIN = (
-    *(_is.is_boolean, _is.is_integer, _is.is_floating, _is.is_decimal, _is.is_string),
-    *(_is.is_large_string, _is.is_string_view, _is.is_date, _is.is_time, _is.is_timestamp),
-    *(_is.is_duration, _is.is_null),
-)
+_TEXTS = (_is.is_string, _is.is_large_string, _is.is_string_view)
+_TIMES = (_is.is_date, _is.is_time, _is.is_timestamp, _is.is_duration)
+_NUMBERS = (_is.is_boolean, _is.is_integer, _is.is_floating, _is.is_decimal, _is.is_null)
 # Names may be no UTF-8, or stand twice.
 _DAMAGE = (pa.ArrowException, ValueError, KeyError, OSError, struct.error)
 # Fields in the tables of Arrow's format (Message.fbs), from a message to its compression: it has a
@@ -32,14 +30,12 @@ _DAMAGE = (pa.ArrowException, ValueError, KeyError, OSError, struct.error)
 _COMPRESSION = {"record batch": (2, 3), "dictionary": (2, 1, 3)}
 
 
-def read_arrow(
-    body: bytes | bytearray, limits: Limits, schema: Schema, asked: Sequence[str]
-) -> Rows:
+def read_arrow(body: bytearray, limits: Limits, schema: Schema, asked: Sequence[str]) -> Rows:
     """Return the rows of a stream; what could grow without bound is refused before it is read.
 
     Parameters
     ----------
-    body : bytes
+    body : bytearray
         The stream.
     limits : Limits
         What it may ask for.
@@ -95,13 +91,9 @@ def write_arrow(facts: Mapping[str, Any], columns: Mapping[str, Any]) -> bytes:
 def _check_types(schema: pa.Schema) -> None:
     for name, dtype in zip(schema.names, schema.types, strict=True):
         plain = dtype.value_type if _is.is_dictionary(dtype) else dtype
-        if not any(is_type(plain) for is_type in _PLAIN):
+        if not any(is_type(plain) for is_type in _TEXTS + _TIMES + _NUMBERS):
             holds = "numbers, text, booleans, dates or times"
             raise UserError(f"Column {name!r} must hold {holds}; got {str(dtype)[:100]}.")
-
-
-def _is_text(dtype: pa.DataType) -> bool:
-    return bool(_is.is_string(dtype) or _is.is_large_string(dtype) or _is.is_string_view(dtype))
 
 
 def _text_bytes(column: pa.Array) -> float:
@@ -118,7 +110,7 @@ def _text_bytes(column: pa.Array) -> float:
 
 def _lengths(texts: pa.Array) -> Floats:
     """Return the bytes that each text says it has, of whatever bytes; 0 of what is no text."""
-    if not len(texts) or not _is_text(texts.type):
+    if not (len(texts) and any(is_text(texts.type) for is_text in _TEXTS)):
         return np.zeros(len(texts))
     start, end = texts.offset, texts.offset + len(texts)
     places = texts.buffers()[1]
@@ -131,7 +123,7 @@ def _lengths(texts: pa.Array) -> Floats:
     return np.where(is_there, np.maximum(lengths, 0.0), 0.0)
 
 
-def _refuse_compressed(body: bytes | bytearray) -> None:
+def _refuse_compressed(body: bytearray) -> None:
     """Refuse batches that are compressed: some kilobytes of them may be gigabytes of rows."""
     for message in ipc.MessageReader.open_stream(pa.py_buffer(body)):
         metadata = message.metadata.to_pybytes()

@@ -1,8 +1,7 @@
-"""What one request may ask for, the refusal of one that asks for more, and what workers know."""
+"""What one request may ask for, and the refusal of one that asks for more."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple, final
+from typing import final
 
 from fewlier.errors import UserError
 
@@ -47,37 +46,3 @@ class Limits:
         """Refuse more rows than a request may have."""
         if n_rows > self.rows:
             raise Refusal(413, f"A request may have at most {self.rows} rows; got {n_rows}.")
-
-
-def check_reasons(n_rows: int, n_each: int) -> None:
-    """Refuse an answer of more reasons than one may have."""
-    if n_rows * n_each > MAX_REASONS:
-        asked = f"{n_rows} rows with {n_each} each"
-        raise Refusal(413, f"An answer may have at most {MAX_REASONS} reasons; got {asked}.")
-
-
-class Settings(NamedTuple):
-    """What each worker is told. It travels to them in memory, with the token.
-
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    counts : Path
-        A folder for what workers count.
-    limits : Limits
-        What a request may ask for.
-    hosts : tuple of str
-        Names that requests may give in `Host`; "*" is any.
-    token : str or None
-        What they must bring.
-    threads : int
-        Threads that a worker computes in.
-    """
-
-    path: Path
-    counts: Path
-    limits: Limits
-    hosts: tuple[str, ...]
-    token: str | None
-    threads: int

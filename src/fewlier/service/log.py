@@ -4,6 +4,7 @@ import json
 import logging
 import time
 import traceback
+from datetime import UTC, datetime
 from typing import Any, final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,9 +33,8 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         more = {name: value for name, value in vars(record).items() if name not in _PLAIN}
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         facts: dict[str, Any] = {
-            "time": f"{moment}.{record.msecs:03.0f}Z",
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
@@ -49,8 +49,7 @@ def _places(error: BaseException | None) -> list[str]:
     while error is not None and len(found) < _MAX_PLACES:
         walked = traceback.walk_tb(error.__traceback__)
         frames = traceback.StackSummary.extract(walked, lookup_lines=False)
-        found.append(type(error).__name__)
-        found += [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        found += [type(error).__name__, *(f"{f.filename}:{f.lineno} {f.name}" for f in frames)]
         error = error.__cause__ or error.__context__
     return found
 

@@ -17,13 +17,9 @@ FILE_BYTES = 2**16
 
 log = logging.getLogger(__name__)
 _REQUESTS = Counter("fewlier_requests", "Requests answered.", ["path", "status"], registry=None)
-_SECONDS = Histogram(
-    "fewlier_request_seconds", "From a request to its answer.", ["path"], registry=None
-)
+_SECONDS = Histogram("fewlier_request_seconds", "Time to the answer.", ["path"], registry=None)
 _ROWS = Counter("fewlier_rows", "Rows scored.", ["is_anomaly"], registry=None)
-_FILES = Counter(
-    "fewlier_model_files", "Model files that were taken up or refused.", ["result"], registry=None
-)
+_FILES = Counter("fewlier_model_files", "Files taken up or refused.", ["result"], registry=None)
 
 
 @final

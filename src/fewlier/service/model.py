@@ -55,9 +55,9 @@ class Served(NamedTuple):
         return cls(shown(path.stem), sha256, model, inspection | {"model": shown(path.name)})
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> set[str]:
         """What rows must have."""
-        return self.model.encoder.schema.sources
+        return set(self.model.encoder.schema.sources)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -111,17 +111,14 @@ class ModelFile:
             return
         self._counts.model_file("taken up")
         log.info("model file taken up", extra=new.facts)
-        columns = set(new.columns)
-        if old is not None and columns != set(old.columns):
-            added, gone = columns - {*old.columns}, {*old.columns} - columns
-            log.error(
-                "the new model has other columns: requests for the old one are refused from now on",
-                extra=new.facts | {"added": sorted(added), "gone": sorted(gone)},
-            )
+        if old is not None and old.columns != new.columns:
+            added, gone = sorted(new.columns - old.columns), sorted(old.columns - new.columns)
+            facts = new.facts | {"added": added, "gone": gone}
+            log.error("the new model has other columns; requests for the old one fail", extra=facts)
 
     def _refuse(self, reason: str) -> None:
         if reason != self._refused:  # once, and not in every round
             self._refused = reason
             self._counts.model_file("refused")
-            facts = self.newest.facts if self.newest else {}
-            log.warning("model file refused", extra={"reason": reason} | facts)
+            kept = self.newest.facts if self.newest else {}
+            log.warning("model file refused", extra=kept | {"reason": reason})

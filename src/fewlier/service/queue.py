@@ -36,8 +36,7 @@ class Queue:
         try:
             self._waiting.put_nowait((order, future))
         except asyncio.QueueFull:
-            most = f"This worker may have {self._waiting.maxsize} requests waiting"
-            raise Refusal(503, f"{most}; ask again soon.") from None
+            raise Refusal(503, f"{self._waiting.maxsize} requests wait; ask again soon.") from None
         return await future
 
     async def work(self) -> None:

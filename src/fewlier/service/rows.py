@@ -15,8 +15,6 @@ from fewlier.table.cells import Cells, read_column
 from fewlier.table.schema import Schema
 
 Json = dict[str, Any]
-ID = "id"
-"""A column that comes back with the answer, without being asked for."""
 REASONS = "reasons"
 OUTPUTS = ("anomaly_score", "is_anomaly", "p_value", REASONS)
 """What an answer says of a row."""
@@ -40,20 +38,18 @@ def split_names(
             raise UserError(f"'id' must name columns of the request; {found}")
         if name in OUTPUTS:
             raise UserError(f"A column that comes back must not be called {name!r}. Rename it.")
-    passed = [*dict.fromkeys([*asked, *({ID} & set(names))])]
+    passed = [*dict.fromkeys([*asked, *({"id"} & set(names))])]
     own = [name for name in names if name not in passed or name in schema.sources]
     schema.check_names(own)
     return own, passed
 
 
-def read_json(
-    body: bytes | bytearray, limits: Limits, schema: Schema, asked: Sequence[str]
-) -> Rows:
+def read_json(body: bytearray, limits: Limits, schema: Schema, asked: Sequence[str]) -> Rows:
     """Return the rows of ``{"rows": [{...}, ...]}`` or ``{"columns": {...}}``.
 
     Parameters
     ----------
-    body : bytes
+    body : bytearray
         The document.
     limits : Limits
         What it may ask for.
@@ -78,7 +74,7 @@ def write_json(facts: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -
     return json.dumps(whole, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def parse(body: bytes | bytearray, most: int) -> Json:
+def parse(body: bytearray, most: int) -> Json:
     """Read a JSON object of about so many values at most.
 
     A name that is given twice, NaN and infinity are refused.
@@ -98,7 +94,7 @@ def parse(body: bytes | bytearray, most: int) -> Json:
     return document
 
 
-def _n_values(body: bytes | bytearray) -> int:
+def _n_values(body: bytearray) -> int:
     """Count the commas outside of texts; parsing takes much memory for each."""
     # Without escapes, every quote begins or ends a text.
     plain = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _NO_SIGNS)
@@ -106,14 +102,12 @@ def _n_values(body: bytes | bytearray) -> int:
     return int((~np.logical_xor.accumulate(is_quote) & ~is_quote).sum())
 
 
-def _columns(document: Json, limits: Limits) -> dict[str, list[Any]]:
+def _columns(found: Json, limits: Limits) -> dict[str, list[Any]]:
     """Return the columns of a document, all of one length; none where it has no rows."""
-    if document.keys() not in ({"rows"}, {"columns"}):
+    if found.keys() not in ({"rows"}, {"columns"}):
         either = "either 'rows', a list of objects, or 'columns', an object of lists"
-        raise UserError(f"A request must have {either}, and no more; got {sorted(document)[:5]}.")
-    columns = (
-        document["columns"] if "columns" in document else _transposed(document["rows"], limits)
-    )
+        raise UserError(f"A request must have {either}, and no more; got {sorted(found)[:5]}.")
+    columns = found["columns"] if "columns" in found else _transposed(found["rows"], limits)
     if not isinstance(columns, dict):
         raise UserError(f"'columns' must be an object of lists; got {_kind(columns)}.")
     n_rows = -1
@@ -121,8 +115,8 @@ def _columns(document: Json, limits: Limits) -> dict[str, list[Any]]:
         if not isinstance(cells, list):
             raise UserError(f"Column {name!r} must be a list of cells; got {_kind(cells)}.")
         if len(cells) != n_rows >= 0:
-            found = f"got {n_rows} cells in the first and {len(cells)} in {name!r}"
-            raise UserError(f"All columns must have the same length; {found}.")
+            got = f"got {n_rows} cells in the first and {len(cells)} in {name!r}"
+            raise UserError(f"All columns must have the same length; {got}.")
         n_rows = len(cells)
         limits.check_rows(n_rows)
     return columns

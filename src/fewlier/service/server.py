@@ -7,18 +7,17 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import Any, NamedTuple, final
 
+from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from fewlier.errors import UserError
 from fewlier.process.signals import hand_over, removed_if_stopped
-from fewlier.service.limits import Limits, Settings
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from fewlier.service.limits import Limits
+from fewlier.service.log import LOGGING
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Names of the machine itself."""
@@ -76,10 +75,8 @@ class Address(NamedTuple):
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return listening
         except (OSError, OverflowError) as error:
-            raise UserError(
-                "The service must have an address of this machine and a free port; got "
-                f"{self.host} and {self.port}: {error}. Choose others with --host and --port."
-            ) from error
+            got = f"got {self.host} and {self.port}: {error}"
+            raise UserError(f"--host must be of this machine, --port be free; {got}.") from error
 
 
 @final
@@ -92,8 +89,7 @@ class Supervisor(Multiprocess):
         super().keep_subprocess_alive()
         for old in before:
             if old not in self.processes:
-                facts = {"worker": old.pid, "exit_code": old.exitcode}
-                log.error("a worker has ended, and another takes its place", extra=facts)
+                log.error("a worker ended", extra={"worker": old.pid, "exit_code": old.exitcode})
 
 
 def serve(
@@ -107,13 +103,13 @@ def serve(
         threads = max(1, (os.cpu_count() or 1) // n_workers)
         with address.listen() as listening:
             who = address.known_hosts(), address.token
-            settings = Settings(path.absolute(), Path(folder), limits, *who, threads)
+            make = partial(make_app, threads, path.absolute(), Path(folder), limits, *who)
             host, port = listening.getsockname()[:2]
             where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             by = f"{n_workers} worker{'s' if n_workers > 1 else ''}"
             say(f"serving {served.name} at http://{where} by {by}; Ctrl-C stops it.")
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # where the workers count
-            supervisor = Supervisor(_config(settings, n_workers), [listening])
+            supervisor = Supervisor(_config(make, n_workers, limits.seconds), [listening])
             hand_over()  # to the supervisor, who has its handlers by now
             supervisor.run()
     if any(one.process.exitcode == STARTUP_FAILURE for one in supervisor.processes):
@@ -121,31 +117,33 @@ def serve(
     say("stopped serving; every request that had begun was answered.")
 
 
-def make_app(settings: Settings) -> "FastAPI":
-    """Return the application; what it needs takes seconds to load.
+def make_app(n_threads: int, path: Path, folder: Path, *more: Any) -> ASGIApp:  # noqa: ANN401
+    """Return the application of this process, a new worker.
 
-    So a new worker answers its supervisor first.
+    What it needs takes seconds to load, and so a worker answers its supervisor first.
     """
-    from fewlier.service.app import make_app
+    import torch
 
-    return make_app(settings)
+    from fewlier.service import app
+    from fewlier.service.metrics import Counts
+
+    logging.captureWarnings(True)
+    torch.set_num_threads(n_threads)
+    return app.make_app(path, Counts(folder), *more)
 
 
-def _config(settings: Settings, n_workers: int) -> Config:
-    from fewlier.service.log import LOGGING
-
+def _config(make: Callable[[], ASGIApp], n_workers: int, seconds: float) -> Config:
     return Config(
-        partial(make_app, settings),
+        make,
         factory=True,
         workers=n_workers,
         http="h11",
         ws="none",
-        lifespan="on",
         log_config=LOGGING,
         access_log=False,
         server_header=False,
         proxy_headers=False,
         limit_concurrency=MAX_CONNECTIONS,
         timeout_worker_healthcheck=HANG_SECONDS,
-        timeout_graceful_shutdown=int(2 * settings.limits.seconds),
+        timeout_graceful_shutdown=int(2 * seconds),
     )
