@@ -86,6 +86,11 @@ def test_rows_with_both_labels_hide_no_leak(leak):
     assert "5 of the 45 anomalies equal" in found(rows, labels, Topic.ROWS)[""]
 
 
+def test_a_full_column_is_no_leak_where_nearly_all_rows_are_anomalies():
+    labels = np.where(np.arange(N) % 24 == 0, 0, 1)
+    assert found({"x": NORMAL, "y": np.arange(N) % 3}, labels, Topic.LEAK) == {}
+
+
 def test_a_few_anomalies_far_out_are_no_leak():
     far = np.where(np.arange(N) < 8, 50 + NORMAL, NORMAL)
     assert found({"x": far, "y": NORMAL}, np.arange(N) < 8) == {}

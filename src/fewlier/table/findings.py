@@ -22,7 +22,7 @@ from fewlier.table.values import FEW, are_integers
 
 # With fewer rows, numbers may never repeat, and columns may separate labels, by chance.
 MIN_ROWS = 20
-# A column that others fill at most so often for each anomaly is filled for anomalies.
+# A column is filled for anomalies if at most so many others, and so many of them, fill it too.
 _FEW_OTHERS = 0.05
 _MIN_ANOMALIES, _MAX_LEVELS = 5, 2
 # With as many labelled normal rows, rows without a label, which may hide anomalies, do not count.
@@ -194,8 +194,8 @@ def _leak(name: str, cells: Cells, is_anomaly: Bools, called: str) -> Finding | 
     others, own = cells[known & ~is_anomaly], cells[known & is_anomaly]
     of_all = f"of {n_anomalies:,} anomalies"
     found = ""
-    if len(own) and len(others) <= _FEW_OTHERS * len(own):
-        n_others = len(cells) - n_anomalies
+    n_others = len(cells) - n_anomalies
+    if len(own) and len(others) <= _FEW_OTHERS * min(len(own), n_others):
         rest = (
             f"{len(others):,} of {n_others:,} {called} rows" if len(others) else f"no {called} row"
         )
