@@ -11,7 +11,7 @@ from fewlier.files.atomic import PathLike
 from fewlier.modelfile.probes import probe_rows, table_of
 from fewlier.table import Encoder
 
-CODE = Path(__file__).with_name("export/mlflow_code.py")
+CODE = Path(__file__).with_name("mlflow_code.py")
 """What MLflow runs to load a model; it copies the file into the model's folder."""
 ARTIFACT = "detector"
 
