@@ -59,7 +59,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         pattern: "%d/%m/%Y". "ignore" leaves a column out; identifiers and free text are left out
         with a warning unless declared. A single kind, such as "real", is for all that can take it.
     missing : number, str, several, mapping of columns to these, or None
-        What stands for a missing cell, beside null, NaN and "NA": -200, or ``{"age": [0, -1]}``.
+        What also stands for a missing cell: -200, or ``{"age": [0, -1]}``.
     density : str, Made, Vae, Flow or Autoencoder
         The model of normal rows: "made", "vae", "flow" or "autoencoder" with its default sizes, or
         an object with others, such as ``Made(hidden=(128,))``.
@@ -67,8 +67,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         "average" is the most accurate. It averages densities with several lambdas, and adds how
         near a row is to normal rows and to labelled anomalies, and what trees and rules learned
         from the labels. "best" is the paper's rule: one density, with the lambda and epoch of the
-        highest validation AUC. Its score is exactly -log p(x) if the density is exact; rows with
-        impossible or far cells may score more.
+        highest validation AUC; its score is -log p(x), but for rows with impossible or far cells.
     unlabelled : {"robust", "normal"}
         What to make of rows without a label; if y is None, these are all rows. "robust": anomalies
         may be hidden among them, so those far less likely than the rest count less in training,

@@ -126,6 +126,7 @@ def test_what_stands_for_missing_cells_is_found(values, text):
 @pytest.mark.parametrize(
     "values",
     [
+        often(0, np.round(RNG.gamma(4, 2.5, N) + 2, 2), 0.04),  # a measurement of nothing
         COUNTS,
         COUNTS - 1,
         np.maximum(np.round(RNG.normal(12, 6, N)), -1),  # a winter with little frost

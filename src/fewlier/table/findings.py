@@ -266,7 +266,10 @@ def _stand_ins(known: Floats) -> Iterator[float]:
             gap, others, n_others = numbers[1] - numbers[0], numbers[1:], n[1:]
             is_often = n[0] > _OFTEN * n.sum() and len(others) >= _MIN_OTHERS
             is_other = sign == 1 and numbers[0] < 0 <= others[0]
-            is_far = is_often and _is_far(gap, others, n_others, n[0], has_other_sign=is_other)
+            # A measurement may well be 0, which is as low as it can be.
+            is_measured = numbers[0] == 0 and bool((others != others.round()).any())
+            width = gap / 2 if is_measured else gap
+            is_far = is_often and _is_far(width, others, n_others, n[0], has_other_sign=is_other)
             is_used = n[0] > 1 and sign * numbers[0] in _STAND_INS
             is_beyond = is_used and gap > others[-1] - others[0]
             is_meant = _is_special(sign * numbers[0], sign * others[0])
