@@ -65,7 +65,7 @@ def make_app(desk: Desk, token: str, port: int) -> "ASGIApp":
 
 def read_static(name: str) -> str:
     """Return one of the page's files."""
-    return (files("fewlier.labelling.page.app") / "static" / name).read_text("utf-8")
+    return (files("fewlier.labelling.page") / "static" / name).read_text("utf-8")
 
 
 @contextmanager
