@@ -17,7 +17,7 @@ COLUMNS = [f"x{i}" for i in range(5)]
 DRIVER = """
 import json, pathlib, re, sys
 from fewlier.cli.app import app
-from fewlier.table import reading
+from fewlier.files import reading
 reading._BLOCK_BYTES, reading._BATCH_ROWS = 2**19, 8192
 peaks = []
 for name in sys.argv[2:]:

@@ -19,8 +19,12 @@ from fewlier import UserError
 # Labels
 
 
+EASY = "Validation above"  # the labels of this table are easy to learn
+
+
 def notes_of(y, **changes):
-    return small(max_epochs=2, **changes).fit(patients(), y).summary_.notes
+    notes = small(max_epochs=2, **changes).fit(patients(), y).summary_.notes
+    return tuple(note for note in notes if not note.startswith(EASY))
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -133,7 +137,8 @@ def test_unlabelled_rows_train_as_normal_rows_whichever_way_they_are_written():
         counts = [fitted.summary_.n_normal, fitted.summary_.n_anomaly, fitted.summary_.n_unlabelled]
         assert counts == ([294, 6, 0] if unlabelled == 0 else [194, 6, 100])
         note = "100 unlabelled rows train as normal rows."
-        assert fitted.summary_.notes == (() if unlabelled == 0 else (note,))
+        notes = [note for note in fitted.summary_.notes if not note.startswith(EASY)]
+        assert notes == ([] if unlabelled == 0 else [note])
     np.testing.assert_array_equal(scores, np.broadcast_to(scores[0], (4, N)))
 
 

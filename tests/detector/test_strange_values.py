@@ -96,5 +96,5 @@ def test_a_date_a_century_away_is_odd_by_a_bounded_amount_and_one_in_months_is_n
     detector = small().fit(pd.DataFrame({"x": rng.normal(size=300), "when": days}))
     dates = ["2026-02-11", "2026-09-16", "1926-02-10", "2126-02-13", "9999-12-29"]
     score = detector.anomaly_score(pd.DataFrame({"x": 0.0, "when": dates}))
-    assert max(score[:2]) + 1 < score[2] < score[0] + 20
+    assert max(score[:2]) + 1 < score[2] < score[0] + 25
     np.testing.assert_allclose(score[3:], score[2], rtol=1e-6)

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-START = "import os, sys, threading, time\nfrom fewlier import stopping\n"
+START = "import os, sys, threading, time\nfrom fewlier.process import signals\n"
 KILL = "os.kill(os.getpid(), signal.SIGTERM)\n"
 LONG = 60.0
 
@@ -26,22 +26,22 @@ def run(code, **options):
 
 
 def test_it_ends_from_a_call_that_never_returns():
-    code = f"stopping.listen()\nthreading.Timer(0.1, lambda: {KILL.strip()}).start()\n"
+    code = f"signals.listen()\nthreading.Timer(0.1, lambda: {KILL.strip()}).start()\n"
     done = run(code + "lock = threading.Lock(); lock.acquire(); lock.acquire()")
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "fewlier: stopped.\n")
 
 
 def test_the_innermost_farewell_is_said_and_only_inside_its_block():
-    code = "stopping.listen()\nwith stopping.farewell(lambda: 'one.'):\n"
-    code += "    with stopping.farewell(lambda: 'two.'): pass\n    " + KILL + "    time.sleep(60)"
+    code = "signals.listen()\nwith signals.farewell(lambda: 'one.'):\n"
+    code += "    with signals.farewell(lambda: 'two.'): pass\n    " + KILL + "    time.sleep(60)"
     assert run(code).stderr == "fewlier: one.\n"
 
 
 def test_a_step_that_must_happen_whole_does_and_none_begins_after(tmp_path):
-    code = "stopping.listen()\nwith stopping.whole():\n    " + KILL
+    code = "signals.listen()\nwith signals.whole():\n    " + KILL
     code += "    time.sleep(0.3)\n    open('first', 'x').close()\n"
     code += (
-        "time.sleep(0.3)\nwith stopping.whole():\n    open('second', 'x').close()\ntime.sleep(60)"
+        "time.sleep(0.3)\nwith signals.whole():\n    open('second', 'x').close()\ntime.sleep(60)"
     )
     done = run(code, cwd=tmp_path)
     assert done.returncode == 143
@@ -49,11 +49,11 @@ def test_a_step_that_must_happen_whole_does_and_none_begins_after(tmp_path):
 
 
 def test_files_and_folders_that_are_not_finished_are_removed(tmp_path):
-    code = "from fewlier.files.atomic import replacing\nstopping.listen()\nos.mkdir('folder')\n"
+    code = "from fewlier.files.atomic import replacing\nsignals.listen()\nos.mkdir('folder')\n"
     code += "open('folder/file', 'x').close()\nos.mkdir('kept')\n"
-    code += "with stopping.removed_if_stopped('kept'): pass\n"
+    code += "with signals.removed_if_stopped('kept'): pass\n"
     code += (
-        "with stopping.removed_if_stopped('folder'), replacing('a') as file:\n    os.chdir('/')\n"
+        "with signals.removed_if_stopped('folder'), replacing('a') as file:\n    os.chdir('/')\n"
     )
     code += "    file.write(b'new')\n    " + KILL + "    time.sleep(60)"
     (tmp_path / "a").write_bytes(b"old")
@@ -63,14 +63,14 @@ def test_files_and_folders_that_are_not_finished_are_removed(tmp_path):
 
 
 def test_nothing_goes_on_once_a_signal_has_come():
-    code = "stopping.listen()\n" + KILL + "print('more', flush=True)\nos._exit(0)"
+    code = "signals.listen()\n" + KILL + "print('more', flush=True)\nos._exit(0)"
     done = run(code)
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "fewlier: stopped.\n")
 
 
 @pytest.mark.parametrize("stream", ["closed", "full"])
 def test_it_ends_where_nobody_listens(stream):
-    code = "stopping.listen()\n"
+    code = "signals.listen()\n"
     code += "os.close(2)\n" if stream == "closed" else "os.set_blocking(2, False)\n"
     if stream == "full":
         code += "try:\n    while True: os.write(2, b'x' * 4096)\n"
