@@ -61,7 +61,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
 FIT_DRIVER = """
 import json, pathlib, re, sys
 from fewlier.cli.app import app
-from fewlier.scoring.files import reading, sampling, streams
+from fewlier.files import reading, sampling, streams
 reading._BLOCK_BYTES, reading._BATCH_ROWS, streams.BLOCK_ROWS = 2**19, 8192, 8192
 sampling.MAX_NORMALS = 5000
 peaks = []
