@@ -107,7 +107,7 @@ def test_the_api_has_every_public_name_with_an_example(site):
     entries = dict(
         re.findall(r'<h3 id="fewlier\.([\w.]+)"(.*?)(?=<h3 id=|<h2 id=|\Z)', text, re.DOTALL)
     )
-    names = {*fewlier.__all__, *(f"plot.{name}" for name in plot.__all__)}
+    names = {*fewlier.__all__, *(f"report.plots.{name}" for name in plot.__all__)}
     assert names <= set(entries)
     without = [name for name, entry in entries.items() if ">&gt;&gt;&gt;" not in entry]
     assert not without
