@@ -26,7 +26,7 @@ def distances(cells: Cells, n_normals: int, n_anomalies: int) -> Tensor:
     No row is its own neighbour. The first `n_normals` rows are normal, the next `n_anomalies` are
     labelled anomalies.
     """
-    scores, deviations = cells.facts[..., 0] / 1.0, cells.facts[..., 1] * 1.5
+    scores, deviations = cells.facts[..., 0], cells.facts[..., 1] * 1.5
     deviations = deviations.clamp(-1.5 * _MAX_DEVIATION, 1.5 * _MAX_DEVIATION)
     codes = _codes(cells)
     columns = []

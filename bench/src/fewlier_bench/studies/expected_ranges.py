@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from fewlier import AnomalyDetector
-from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.grid import append, new_tables, read
 from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "labels", "column", "cells", "covered", "inside", "beyond", "unlike", "width"]
@@ -79,18 +79,13 @@ def measured(X: np.ndarray, y: np.ndarray, n_labels: int, most: int) -> Iterator
 
 def run(arguments: Namespace) -> None:
     """Compute the tables that are not in the file yet."""
-    done = {row["table"] for row in read(arguments.out)}
-    for path in table_paths(arguments.data, arguments.tables):
-        if path.stem in done:
-            continue
-        X, y = load(path)
+    for name, X, y in new_tables(arguments):
         lines = [
-            {"table": path.stem, **line}
+            {"table": name, **line}
             for n_labels in LABELS
             for line in measured(X, y, n_labels, arguments.rows)
         ]
-        append(arguments.out, FIELDS, lines or [{"table": path.stem}])
-        print(path.stem, flush=True)
+        append(arguments.out, FIELDS, lines or [{"table": name}])
 
 
 def show(arguments: Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from fcntl import LOCK_EX, flock
 from pathlib import Path
@@ -27,6 +28,15 @@ def load(path: Path, most: int = MAX_ROWS) -> tuple[np.ndarray, np.ndarray]:
     """Read a table, cut at random to so many rows."""
     with np.load(path) as archive:
         return cut(archive["X"], archive["y"], most)
+
+
+def new_tables(arguments: Namespace) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield name, X and y of the tables in `data` that the file `out` lacks; say which are done."""
+    done = {row["table"] for row in read(arguments.out)}
+    for path in table_paths(arguments.data, arguments.tables):
+        if path.stem not in done:
+            yield path.stem, *load(path)
+            print(path.stem, flush=True)
 
 
 def measure_or_tell(

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from fewlier import AnomalyDetector
-from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.grid import append, new_tables, read
 from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "labels", "cell", "cells", "lower", "lower_flagged", "lost", "plain", "flagged"]
@@ -97,11 +97,7 @@ def measured(
 
 def run(arguments: Namespace) -> None:
     """Compute the tables that are not in the file yet."""
-    done = {row["table"] for row in read(arguments.out)}
-    for path in table_paths(arguments.data, arguments.tables):
-        if path.stem in done:
-            continue
-        X, y = load(path)
+    for name, X, y in new_tables(arguments):
         rng = np.random.default_rng(0)
         normals, anomalies = (rng.permutation(np.flatnonzero(y == label)) for label in (0, 1))
         n_given = min(arguments.rows, len(normals) * 3 // 4)
@@ -111,9 +107,8 @@ def run(arguments: Namespace) -> None:
         for n_labels in LABELS:
             given = np.concatenate([normals[:n_given], anomalies[:n_labels]])
             found = measured(frame, y, (given, fresh))
-            lines += [{"table": path.stem, **line} for line in found]
-        append(arguments.out, FIELDS, lines or [{"table": path.stem}])
-        print(path.stem, flush=True)
+            lines += [{"table": name, **line} for line in found]
+        append(arguments.out, FIELDS, lines or [{"table": name}])
 
 
 def show(arguments: Namespace) -> None:

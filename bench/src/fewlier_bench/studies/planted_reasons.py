@@ -28,7 +28,7 @@ from sklearn.ensemble import IsolationForest
 
 from fewlier import AnomalyDetector
 from fewlier_bench.data.few_labels import draw_clean
-from fewlier_bench.studies.grid import append, load, read, table_paths
+from fewlier_bench.studies.grid import append, new_tables, read
 from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "kind", "method", "n_columns", "n_rows", "top1", "top3", "ms_per_row"]
@@ -125,17 +125,12 @@ def measured(X: np.ndarray, y: np.ndarray, n_shap: int) -> list[dict[str, Any]]:
 
 def run(arguments: Namespace) -> None:
     """Compute the tables that are not in the file yet."""
-    done = {row["table"] for row in read(arguments.out)}
-    for path in table_paths(arguments.data, arguments.tables):
-        if path.stem in done:
-            continue
-        X, y = load(path)
+    for name, X, y in new_tables(arguments):
         rng = np.random.default_rng(0)
         kept = rng.permutation(np.flatnonzero(y == 0))[: arguments.rows]
         rows = np.concatenate([kept, np.flatnonzero(y == 1)])
         results = measured(X[rows], y[rows], arguments.shap)
-        append(arguments.out, FIELDS, [{"table": path.stem, **row} for row in results])
-        print(path.stem, flush=True)
+        append(arguments.out, FIELDS, [{"table": name, **row} for row in results])
 
 
 def show(arguments: Namespace) -> None:
