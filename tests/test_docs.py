@@ -19,7 +19,9 @@ from fewlier.cli.app import app
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 DOCUMENTS = [
-    path for folder in (".", "docs", "bench") for path in sorted((ROOT / folder).glob("*.md"))
+    path
+    for folder in (".", "docs", "docs/evidence", "bench")
+    for path in sorted((ROOT / folder).glob("*.md"))
 ]
 
 

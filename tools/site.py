@@ -29,7 +29,7 @@ OTHERS = {
     ROOT / "SECURITY.md": "security.md",
     ROOT / "bench" / "README.md": "bench.md",
 }
-EXAMPLES = DOCS / "examples"
+EVIDENCE, EXAMPLES = DOCS / "evidence", DOCS / "examples"
 SECONDS = 600
 """A cell of an example that takes longer fails."""
 
@@ -68,6 +68,7 @@ def sources() -> Iterator[Path]:
     """Yield the files that become pages."""
     yield from OTHERS
     yield from sorted(DOCS.glob("*.md"))
+    yield from sorted(EVIDENCE.glob("*.md"))
     yield from sorted(EXAMPLES.glob("*.py"))
 
 

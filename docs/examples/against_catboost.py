@@ -182,7 +182,7 @@ wins.rename("splits of 5 with fewlier first").to_frame()
 #   attacks of other kinds are labelled.
 #
 # So we would use `fewlier` here up to a few dozen labels, and beyond that keep it beside a
-# classifier for what is new. Your table may decide otherwise: [ACCURACY.md](../ACCURACY.md)
+# classifier for what is new. Your table may decide otherwise: [Evidence](../EVIDENCE.md)
 # has the same comparison on many tables.
 #
 # ## Why was a leak flagged?

@@ -23,7 +23,7 @@ from fewlier_bench.data.adgym import ADGYM, LABELS
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "ADGYM.md"
+PAGE = ROOT / "docs" / "evidence" / "ADGYM.md"
 RESULTS = ROOT / "results" / "comparison"
 
 
@@ -164,7 +164,7 @@ def test_the_page_of_the_project_shows_its_results(tmp_path):
     shutil.copy(PAGE, page)
     shutil.copytree(RESULTS / "adgym", results)
     write_comparison_page(results.parent, page)
-    remedy = "run: fewlier-bench adgym --page docs/ADGYM.md"
+    remedy = "run: fewlier-bench adgym --page docs/evidence/ADGYM.md"
     assert page.read_text("utf-8") == PAGE.read_text("utf-8"), remedy
     for kept in results.rglob("tables/*.csv"):
         made = RESULTS / "adgym" / kept.relative_to(results)

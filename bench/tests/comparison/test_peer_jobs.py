@@ -34,7 +34,8 @@ from fewlier_bench.runs.stacks import SplitStack, given_rows
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "ACCURACY.md"
+PAGE = ROOT / "docs" / "evidence" / "ACCURACY.md"
+SHORT = ROOT / "docs" / "EVIDENCE.md"
 RESULTS = ROOT / "results" / "comparison"
 TINY = {"density": Made(hidden=(8,), n_orderings=2), "lambdas": (0, 10), "max_epochs": 5}
 CHEAP = ["logistic regression", "kNN distance"]
@@ -378,12 +379,20 @@ def test_the_page_comes_from_the_results_of_each_collection(tmp_path):
     assert page.read_text("utf-8") == text
 
 
+def test_the_short_page_of_the_project_shows_its_results(tmp_path):
+    page = Path(shutil.copy(SHORT, tmp_path))
+    shutil.copytree(RESULTS.parent, tmp_path / "results")
+    write_comparison_page(tmp_path / "results" / RESULTS.name, page)
+    remedy = "run: fewlier-bench compare --page docs/EVIDENCE.md"
+    assert page.read_text("utf-8") == SHORT.read_text("utf-8"), remedy
+
+
 def test_the_page_of_the_project_shows_its_results(tmp_path):
     page = tmp_path / PAGE.name
     shutil.copy(PAGE, page)
     shutil.copytree(RESULTS.parent, tmp_path / "results")
     write_comparison_page(tmp_path / "results" / RESULTS.name, page)
-    remedy = "run: fewlier-bench compare --page docs/ACCURACY.md"
+    remedy = "run: fewlier-bench compare --page docs/evidence/ACCURACY.md"
     assert page.read_text("utf-8") == PAGE.read_text("utf-8"), remedy
     for kept in RESULTS.rglob("tables/*.csv"):
         made = tmp_path / "results" / kept.relative_to(RESULTS.parent)
@@ -401,7 +410,7 @@ def test_a_page_or_results_that_do_not_fit_change_nothing(tmp_path):
     Store(tmp_path / "rows" / "dev").append("clean", made_up())
     with pytest.raises(UserError, match=r"must be among dev/run, dev/clean_k0.*got other/clean_k3"):
         write_comparison_page(tmp_path / "rows", page)
-    with pytest.raises(UserError, match=r"which is not a file. Name docs/ACCURACY.md"):
+    with pytest.raises(UserError, match=r"which is not a file. Name docs/evidence/ACCURACY.md"):
         write_comparison_page(tmp_path / "rows", tmp_path / "absent.md")
     assert page.read_bytes() == before
     assert not Path(tmp_path / "rows" / "dev" / "tables").exists()

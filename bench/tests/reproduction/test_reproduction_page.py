@@ -17,7 +17,7 @@ from fewlier_bench.reproduction.reproduction_page import fill, write_page
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "REPRODUCTION.md"
+PAGE = ROOT / "docs" / "evidence" / "REPRODUCTION.md"
 RESULTS = ROOT / "results" / "reproduction"
 
 
@@ -45,7 +45,7 @@ def test_the_committed_page_is_what_the_committed_results_give(tmp_path):
     shutil.copytree(RESULTS, results)
     shutil.rmtree(results / "tables")
     write_page(results, docs / PAGE.name)
-    remedy = "run: fewlier-bench reproduce --page docs/REPRODUCTION.md"
+    remedy = "run: fewlier-bench reproduce --page docs/evidence/REPRODUCTION.md"
     assert (docs / PAGE.name).read_text("utf-8") == PAGE.read_text("utf-8"), remedy
     assert contents(results) == contents(RESULTS), remedy
     drawn, kept = (contents(folder / "figures" / "reproduction") for folder in (docs, PAGE.parent))
@@ -121,7 +121,7 @@ def test_agreement_counts_the_cells_that_the_paper_prints():
 
 
 def test_a_page_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"got .*other\.md, which is not a file\. Name docs/REPRO"):
+    with pytest.raises(UserError, match=r"got .*other\.md, which is not a file\. Name docs/evid"):
         write_page(tmp_path / "results", tmp_path / "other.md")
 
 

@@ -58,7 +58,7 @@ def adgym(  # noqa: PLR0913 - options of a command are its arguments
     results: Results = RESULTS,
     retry: Retry = False,
     workers: Workers = None,
-    page: Annotated[Path | None, page_option("docs/ADGYM.md")] = None,
+    page: Annotated[Path | None, page_option("docs/evidence/ADGYM.md")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare fewlier with 17 methods on the splits that ADGym published results of."""

@@ -79,7 +79,7 @@ def compare(  # noqa: PLR0913 - options of a command are its arguments
         Literal["auto", "cpu", "cuda"],
         typer.Option(metavar="NAME", help="Where fewlier trains: auto, cpu or cuda."),
     ] = "auto",
-    page: Annotated[Path | None, page_option("docs/ACCURACY.md")] = None,
+    page: Annotated[Path | None, page_option("docs/evidence/ACCURACY.md")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare fewlier with other methods, all given the same rows and few labels."""

@@ -92,7 +92,7 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
         Literal["auto", "cpu", "cuda"],
         typer.Option(metavar="NAME", help="Where detectors train: auto, cpu or cuda."),
     ] = "auto",
-    page: Annotated[Path | None, page_option("docs/REPRODUCTION.md")] = None,
+    page: Annotated[Path | None, page_option("docs/evidence/REPRODUCTION.md")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run what is missing of the paper's experiments, and compare with the paper's numbers."""

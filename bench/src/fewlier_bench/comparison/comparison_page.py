@@ -19,7 +19,7 @@ _RUN, _CHECK, _SECONDS, _OVERVIEW = "run", "check", "seconds", "overview"
 _PARTS = "parts.csv"  # beside the folder of results
 _FIGURES = Path("figures") / "comparison"  # next to the page
 _CAPTION = "Mean test AUC of each method against the seconds of a fit and its scores"
-_EXAMPLE = "docs/ACCURACY.md"
+_EXAMPLE = "docs/evidence/ACCURACY.md"
 
 
 def write_comparison_page(results: Path, page: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rows of the study `discovery`, as the generated parts of docs/DISCOVERY.md."""
+"""Rows of the study `discovery`, as the generated parts of docs/evidence/DISCOVERY.md."""
 
 import csv
 import json

@@ -70,7 +70,7 @@ def write_page(results: Path, page: Path) -> None:
     the page. The same results give the same files; without those of the paper's experiment nothing
     is written.
     """
-    text = read_page(page, _NAMES, "docs/REPRODUCTION.md")
+    text = read_page(page, _NAMES, "docs/evidence/REPRODUCTION.md")
     store = Store(results)
     if not store.path(PAPER).is_file():
         raise UserError(

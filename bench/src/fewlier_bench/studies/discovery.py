@@ -4,7 +4,7 @@
     fewlier-bench discovery run --data DIR DIR --out results/discovery.csv --seeds 1 2 3 \
         --methods answers
     fewlier-bench discovery show results/discovery.csv
-    fewlier-bench discovery show results/discovery.csv --page docs/DISCOVERY.md
+    fewlier-bench discovery show results/discovery.csv --page docs/evidence/DISCOVERY.md
 
 Each DIR holds `.npz` files with X (n, d) and y (n,), 1 for an anomaly; a table is called by its
 folder and its name. It is cut to 4,000 normals, and its anomalies are thinned to 5 % of the rows,
@@ -112,7 +112,7 @@ def show(arguments: Namespace) -> None:
     if arguments.page is None:
         print("\n".join(blocks.values()))
         return
-    page = read_page(arguments.page, list(blocks), "docs/DISCOVERY.md")
+    page = read_page(arguments.page, list(blocks), "docs/evidence/DISCOVERY.md")
     write_text(arguments.page, fill(page, blocks))
 
 
