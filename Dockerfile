@@ -1,4 +1,4 @@
-# The HTTP service, run by a user without rights. docs/PRODUCTION.md says how to build and start it.
+# The HTTP service, run by a user without rights. docs/OPERATE.md says how to build and start it.
 FROM python:3.11-slim
 
 RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu

@@ -91,8 +91,9 @@ scale: $(READY) build/engines/ray/.ready build/engines/spark/.ready ## measure f
 	build/engines/spark/bin/fewlier-bench scale engines --engine spark
 
 # Runs the commands of these documents and writes what they print into them.
-guide: $(READY) ## run the commands of the documents and write what they print into them
-	$(BIN)/python tools/guide.py docs/GUIDE.md docs/LABELLING.md docs/PYTHON.md docs/PRODUCTION.md README.md
+guide: $(READY) ## run the commands of the documents, write what they print, and the reference
+	$(BIN)/python tools/guide.py README.md docs/TUTORIAL.md docs/DATA.md docs/PYTHON.md docs/LABELLING.md docs/OPERATE.md
+	$(BIN)/python tools/reference.py
 
 # MkDocs and what runs the examples have the environment of the site's tests.
 docs: build/engines/site/.ready ## run the worked examples and build the site into build/site

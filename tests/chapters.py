@@ -1,11 +1,11 @@
-"""Sections of docs/PRODUCTION.md that run where their packages are, in tests/engines."""
+"""Sections of docs/OPERATE.md that run where their packages are, in tests/engines."""
 
 import importlib.util
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "PRODUCTION.md"
+PAGE = ROOT / "docs" / "OPERATE.md"
 _BLOCK = re.compile(
     r"^```(?P<kind>sh|py)\n(?P<source>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?",
     flags=re.MULTILINE | re.DOTALL,

@@ -12,7 +12,7 @@ from fewlier.cli.app import app
 ROOT = Path(__file__).parents[1]
 LINES = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text("utf-8")).splitlines()
 BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-PAGE = (ROOT / "docs" / "PRODUCTION.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "OPERATE.md").read_text("utf-8")
 
 
 def arguments(instruction):

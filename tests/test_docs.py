@@ -3,17 +3,15 @@
 import ast
 import pkgutil
 import re
+import subprocess
+import sys
 import tomllib
-import warnings
 from pathlib import Path
 
-import pyarrow.dataset as ds
 import pytest
 import test_layers
-from factories import payments
 from typer.main import get_command
 
-from fewlier import FewlierWarning
 from fewlier.cli.app import app
 
 ROOT = Path(__file__).parents[1]
@@ -57,26 +55,16 @@ def test_the_readme_is_short():
 
 
 @pytest.mark.slow
-def test_the_examples_for_streams_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("payments").mkdir()
-    for number in range(2):
-        payments(150, seed=number).to_parquet(f"payments/{number}.parquet", index=False)
-    fit, score = blocks((ROOT / "docs" / "SCALE.md").read_text("utf-8"), "python")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewlierWarning)  # of the identifier
-        exec(fit, {})
-        exec(score, {})
-    (by_duckdb, *by_polars) = capsys.readouterr().out.splitlines()
-    flagged = ds.dataset("scored").to_table()["is_anomaly"].to_pylist()
-    assert by_duckdb == f"[({sum(flagged)},)]"
-    assert sum(map(int, by_polars)) == sum(flagged) > 0
+def test_the_reference_is_what_the_code_says():
+    tool = [sys.executable, ROOT / "tools" / "reference.py", "--check"]
+    done = subprocess.run(tool, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_command_has_a_section_in_the_guide():
-    guide = (ROOT / "docs" / "GUIDE.md").read_text("utf-8")
-    sections = re.findall(r"^### `fewlier (\w+)`$", guide, flags=re.MULTILINE)
-    assert sorted(sections) == sorted(get_command(app).commands)
+def test_the_reference_has_every_command():
+    text = (ROOT / "docs" / "REFERENCE.md").read_text("utf-8")
+    sections = re.findall(r"^### `fewlier (\w+)`$", text, flags=re.MULTILINE)
+    assert sections == list(get_command(app).commands)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -121,32 +109,32 @@ def in_code(name):
     return getattr(found, last, getattr(found, "__annotations__", {}).get(last))
 
 
-def test_the_glossary_names_what_the_code_has():
-    text = (ROOT / "docs" / "GLOSSARY.md").read_text("utf-8")
+DEVELOP = (ROOT / "docs" / "DEVELOP.md").read_text("utf-8")
+
+
+def test_the_words_are_few_and_name_what_the_code_has():
+    text = DEVELOP.split("\n## Words\n")[1]
     words = re.findall(r"^- \*\*(.+?)\*\*(?: \(`([\w.]+)`\))?: [a-z]", text, flags=re.MULTILINE)
-    assert len(words) == text.count("\n- **") > 40
+    assert 30 < len(words) == text.count("\n- **") <= 45
     for word, name in words:
         assert not name or in_code(name) is not None, f"{word}: give its name in code"
 
 
-ARCHITECTURE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
-
-
 def test_the_picture_of_the_floors_is_the_one_that_is_checked():
-    (picture,) = blocks(ARCHITECTURE, "")
+    picture = next(block for block in blocks(DEVELOP, "") if block.startswith("__main__"))
     drawn = [set(line.split("   ")[0].strip().split(" | ")) for line in picture.splitlines()]
-    assert drawn == test_layers.FLOORS[::-1], "draw FLOORS in docs/ARCHITECTURE.md, the top first"
+    assert drawn == test_layers.FLOORS[::-1], "draw FLOORS in docs/DEVELOP.md, the top first"
 
 
-def test_files_named_in_the_architecture_exist():
-    named = re.findall(r"`([a-z_/]+(?:\.py|/))`", ARCHITECTURE)
+def test_files_named_on_the_page_for_developers_exist():
+    named = re.findall(r"`([a-z_/]+(?:\.py|/))`", DEVELOP)
     assert len(named) > 30
     for name in named:
         assert (test_layers.ROOT / name).exists() or (ROOT / name).exists(), name
 
 
 def test_walks_take_ten_lines_or_fewer():
-    walks = ARCHITECTURE.split("## Six walks")[1].split("\n## ")[0].split("\n**")[1:]
+    walks = DEVELOP.split("## Six walks")[1].split("\n## ")[0].split("\n**")[1:]
     assert len(walks) == 6
     for walk in walks:
         assert 3 <= len(re.findall(r"^\d\. ", walk, flags=re.MULTILINE)) <= 10

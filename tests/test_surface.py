@@ -72,8 +72,8 @@ def test_a_word_in_passing_tells_of_nothing(after, since):
     assert untold([*LISTED.splitlines()[1:], after], since) == [f"+ {after}"]
 
 
-def test_the_page_of_stability_names_what_is_guarded():
-    page = (ROOT / "docs" / "STABILITY.md").read_text("utf-8")
+def test_the_page_of_promises_names_what_is_guarded():
+    page = (ROOT / "docs" / "PROMISES.md").read_text("utf-8")
     wholes = ("fewlier", "fewlier.report.plots")
     others = {module: names for module, names in TOOL["CALLED"].items() if module not in wholes}
     expected = {f"{module}.{name}" for module, names in others.items() for name in names}

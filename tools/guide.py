@@ -1,4 +1,4 @@
-"""Run what documents show: `python tools/guide.py docs/GUIDE.md docs/PYTHON.md [--check]`.
+"""Run what documents show: `python tools/guide.py docs/TUTORIAL.md docs/PYTHON.md [--check]`.
 
 A block of the kind `console` shows commands, each after "$ ", and below it what it prints. In a
 document with a block of the kind `text` below one of the kind `python`, the blocks of Python are

@@ -1,4 +1,4 @@
-"""List what users rely on, as docs/STABILITY.md promises it: `python tools/surface.py [--write]`.
+"""List what users rely on, as docs/PROMISES.md promises it: `python tools/surface.py [--write]`.
 
 tests/golden/surface.txt is the list of a release, which `--write` writes. tests/test_surface.py
 asks that CHANGELOG.md tells of every difference since, each by its name and that of its owner.

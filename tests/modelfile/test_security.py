@@ -1,4 +1,4 @@
-"""What SECURITY.md promises of model files: no code, no network, little memory."""
+"""What docs/PROMISES.md promises of model files: no code, no network, little memory."""
 
 import copy
 import json

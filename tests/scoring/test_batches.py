@@ -210,7 +210,7 @@ def test_a_batch_that_does_not_fit_is_refused(change, message, score):
         score(batch(change(TABLE)), start=100)
 
 
-# The three that docs/SCALE.md shows.
+# The three that docs/OPERATE.md shows.
 
 
 def test_duckdb_streams_through_it(score, expected, tmp_path):

@@ -25,7 +25,8 @@ from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_label
 
 MAX_NORMALS = 100_000
 """Normals that a fit learns from in an average; of more, a sample. Many more than it compares with,
-trains on in all its epochs, or sets thresholds by; docs/SCALE.md says what ten times as many add.
+trains on in all its epochs, or sets thresholds by; what ten times as many add is in
+docs/evidence/COSTS.md.
 """
 MAX_ANOMALIES = 10_000
 """Labelled anomalies that are kept of a stream; of more, a sample."""

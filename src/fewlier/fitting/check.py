@@ -137,6 +137,14 @@ def check_table(
         The label column, and what it holds.
     missing : number, str, several, or mapping of columns to these
         What stands for missing cells, as for `AnomalyDetector`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fewlier.fitting.check import check_table
+    >>> rows = pd.DataFrame({"paid": [f"{n}.50 EUR" for n in range(100)], "till": [1, 2] * 50})
+    >>> [(column.name, column.kind) for column in check_table(rows).columns]
+    [('paid', 'real'), ('till', 'binary')]
     """
     declared = dict(columns or {})
     ignored = [name for name, said in declared.items() if said == IGNORE]

@@ -1,4 +1,4 @@
-"""What docs/PRODUCTION.md shows of a graph."""
+"""What docs/OPERATE.md shows of a graph."""
 
 from chapters import check
 
