@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Training
 from fewlier.density import DENSITIES
 
 SIZES = {name for settings in DENSITIES.values() for name in settings().get_params()}
+QUICK = {"lambdas": (0, 10), "max_epochs": 10, "batch_size": 100, "learning_rate": 0.003}
+TRAINING = {*Training().get_params()}
 FEATURES = ["amount", "visits", "city"]
 
 
@@ -23,17 +25,16 @@ def small_density(name="made", **sizes):
 def small(density="made", **changes):
     """Return a detector that fits a few hundred rows in a second.
 
-    Sizes of densities, such as `hidden`, may be given too; a density takes those that it has.
+    Sizes of densities, such as `hidden`, may be given too; a density takes those that it has. So
+    may what `Training` has, such as `max_epochs`.
     """
     settings = {
-        "lambdas": (0, 10),
-        "max_epochs": 10,
-        "batch_size": 100,
-        "learning_rate": 0.003,
         "false_alarm_rate": 0.2,
         "random_state": 0,
     } | changes
     sizes = {name: settings.pop(name) for name in SIZES & set(settings)}
+    own = {name: settings.pop(name) for name in TRAINING & settings.keys()}
+    settings.setdefault("training", Training().set_params(**QUICK | own))
     if isinstance(density, str) and density in DENSITIES:
         density = small_density(density, **sizes)
     return AnomalyDetector(density=density, **settings)

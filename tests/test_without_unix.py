@@ -23,11 +23,11 @@ sys.meta_path.insert(0, Lacking())
 """
 FIT = """
 import numpy as np
-from fewlier import AnomalyDetector, Session, UserError
+from fewlier import AnomalyDetector, Session, Training, UserError
 
 rows = np.random.default_rng(0).normal(size=(60, 3))
 labels = np.r_[np.ones(3), np.zeros(57)]
-detector = AnomalyDetector(max_epochs=1, random_state=0).fit(rows, labels)
+detector = AnomalyDetector(training=Training(max_epochs=1), random_state=0).fit(rows, labels)
 detector.save("a.fewlier")
 loaded = AnomalyDetector.load("a.fewlier")
 assert (loaded.anomaly_score(rows) == detector.anomaly_score(rows)).all()

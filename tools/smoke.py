@@ -57,7 +57,9 @@ def use_python() -> None:
     """Fit, score, explain, move the threshold, save, load, update and label."""
     (rows, is_odd), (more, is_odd_too) = payments(0), payments(1)
     y = np.where(is_odd, 1.0, np.where(np.arange(300) % 2, 0.0, np.nan))
-    detector = fewlier.AnomalyDetector(false_alarm_rate=0.05, max_epochs=3, random_state=0)
+    detector = fewlier.AnomalyDetector(
+        false_alarm_rate=0.05, training=fewlier.Training(max_epochs=3), random_state=0
+    )
     scores = detector.fit(rows, y).anomaly_score(more)
     expect("odd rows score higher than others", np.median(scores[:15]) > scores[15:].max())
     is_above = scores > detector.threshold_
@@ -105,7 +107,9 @@ def use_commands() -> None:
 def use_extras() -> None:
     """Use what the extras bring, and the benchmark."""
     rows, is_odd = payments(0)
-    flow = fewlier.AnomalyDetector(density="flow", max_epochs=1, random_state=0).fit(rows, is_odd)
+    flow = fewlier.AnomalyDetector(
+        density="flow", training=fewlier.Training(max_epochs=1), random_state=0
+    ).fit(rows, is_odd)
     expect("a flow scores", bool(np.isfinite(flow.anomaly_score(rows)).all()))
     fewlier_command("report", "rows.csv", "-m", MODEL, "--label", "odd", "-o", "report.html")
     expect("report writes a page", "</html>" in Path("report.html").read_text("utf-8"))

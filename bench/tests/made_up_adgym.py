@@ -13,13 +13,16 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from fewlier import Made
+from fewlier import Made, Training
 from fewlier_bench.comparison import adgym_jobs, adgym_published
 from fewlier_bench.data import adgym, hash_table
 
 ABSENT = ("catboost", "deepod", "jinja2", "lightgbm", "pooch", "shap", "xgboost", "zuko")
 SIZES = {"vowels": 300, "fault": 3050}  # fault is in dev, and has more rows than are drawn
-TINY = {"density": Made(hidden=(4,), n_orderings=1), "lambdas": (0, 10), "max_epochs": 1}
+TINY = {
+    "density": Made(hidden=(4,), n_orderings=1),
+    "training": Training(lambdas=(0, 10), max_epochs=1),
+}
 
 
 def make_table(name):

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from fewlier import AnomalyDetector, FewlierWarning
+from fewlier import AnomalyDetector, FewlierWarning, Training
 from fewlier.report.plots import CurveDisplay, ReasonDisplay
 
 PER_NIGHT = {"BER": 110, "VIE": 130, "ZRH": 190, "LYS": 120}
@@ -68,7 +68,7 @@ table.head()
 # %%
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always", FewlierWarning)
-    AnomalyDetector(max_epochs=1, random_state=0).fit(table, known)
+    AnomalyDetector(training=Training(max_epochs=1), random_state=0).fit(table, known)
 print(*(warning.message for warning in told), sep="\n")
 
 # %% [markdown]

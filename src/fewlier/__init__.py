@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fewlier.errors import FewlierError, FewlierWarning, FormatError, UserError
     from fewlier.labelling.session import Session
     from fewlier.table.label_column import LabelColumn
+    from fewlier.training.settings import Training
 
 __all__ = [
     "AnomalyDetector",
@@ -26,6 +27,7 @@ __all__ = [
     "LabelColumn",
     "Made",
     "Session",
+    "Training",
     "UserError",
     "Vae",
     "evaluate",
@@ -41,6 +43,7 @@ _HOMES = {
     "LabelColumn": "fewlier.table.label_column",
     "Made": "fewlier.density.made",
     "Session": "fewlier.labelling.session",
+    "Training": "fewlier.training.settings",
     "UserError": "fewlier.errors",
     "Vae": "fewlier.density.alternatives.vae",
     "evaluate": "fewlier.decision.evaluation",

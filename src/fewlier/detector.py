@@ -36,7 +36,8 @@ from fewlier.table.labels import Labels
 from fewlier.table.matching import match_rows
 from fewlier.table.origin import Origin
 from fewlier.training.history import MemberHistory
-from fewlier.training.roles import Selection, make_plan, plan_with_validation
+from fewlier.training.roles import make_plan, plan_with_validation
+from fewlier.training.settings import Selection, Training
 from fewlier.training.unlabelled import Unlabelled
 
 
@@ -72,16 +73,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         What to make of rows without a label; if y is None, these are all rows. "robust": anomalies
         may be hidden among them, so those far less likely than the rest count less in training,
         and some are left out of validation. "normal": they are normal rows.
-    lambdas : sequence of float
-        Weights of the ranking term, one density for each.
-    max_epochs, patience : int, int or None
-        A member stops training if its validation criterion has not improved for `patience`
-        epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch has at
-        most 30 batches (100 with "best"); on larger tables each epoch is a fresh sample.
-    batch_size : int
-        Normal rows in a step; every labelled anomaly joins each step.
-    learning_rate : float
-        Step size of Adam.
+    training : Training or None
+        How the density is trained, such as ``Training(max_epochs=50)``: its lambdas, epochs,
+        batches and learning rate; None for the defaults.
     false_alarm_rate : float
         Share of fresh normal rows that may score above the threshold.
     keep_rows : bool
@@ -132,11 +126,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         density: str | DensitySettings = "made",
         selection: Selection = "average",
         unlabelled: Unlabelled = "robust",
-        lambdas: tuple[float, ...] = (0.1, 1000),
-        max_epochs: int = 20,
-        patience: int | None = 10,
-        batch_size: int = 64,
-        learning_rate: float = 5e-3,
+        training: Training | None = None,
         false_alarm_rate: float = 0.01,
         keep_rows: bool = True,
         device: Literal["auto", "cpu", "cuda"] = "auto",
@@ -147,11 +137,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self.density = density
         self.selection = selection
         self.unlabelled = unlabelled
-        self.lambdas = lambdas
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
+        self.training = training
         self.false_alarm_rate = false_alarm_rate
         self.keep_rows = keep_rows
         self.device = device
@@ -178,17 +164,19 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             density=Made(hidden=(500,), n_orderings=10, n_components=3),
             selection="best",
             unlabelled="normal",
-            lambdas=(0, 0.1, 1, 10, 100, 1e3, 1e4),
-            max_epochs=100,
-            patience=None,
-            batch_size=100,
-            learning_rate=1e-3,
+            training=Training(
+                lambdas=(0, 0.1, 1, 10, 100, 1e3, 1e4),
+                max_epochs=100,
+                patience=None,
+                batch_size=100,
+                learning_rate=1e-3,
+            ),
         )
 
     def set_params(self, **params: object) -> "AnomalyDetector":
-        """Set parameters, also those of the density: ``set_params(density__latent=5)``.
+        """Set parameters, also those of density and training: ``set_params(density__latent=5)``.
 
-        A density given by name becomes an object, so that it can have other sizes.
+        A density given by name, and a training of None, become objects that can be changed.
 
         Examples
         --------
@@ -199,6 +187,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         density = params.get("density", self.density)
         if isinstance(density, str) and any(name.startswith("density__") for name in params):
             params["density"] = read_density(density)
+        training = params.get("training", self.training)
+        if training is None and any(name.startswith("training__") for name in params):
+            params["training"] = Training()
         super().set_params(**params)
         return self
 
@@ -445,7 +436,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         >>> import pandas as pd
         >>> from fewlier import AnomalyDetector
         >>> X = pd.DataFrame({"weight": [0.04 * i for i in range(200)]})
-        >>> detector = AnomalyDetector(max_epochs=1, random_state=0).fit(X)
+        >>> detector = AnomalyDetector(random_state=0).fit(X)
         >>> new = pd.DataFrame({"weight": [4.0, 50.0]}, index=["apple", "melon"])
         >>> detector.score_frame(new)["is_anomaly"].to_dict()
         {'apple': False, 'melon': True}

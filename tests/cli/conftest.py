@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from processes import Done, plain
 
-from fewlier import AnomalyDetector, Made, cli, detector
+from fewlier import AnomalyDetector, Made, Training, cli, detector
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,8 @@ def quick(monkeypatch):
     """Let `fewlier fit` build a network that fits at once."""
 
     def build(**settings):
-        tiny = {"density": Made(hidden=(4,), n_orderings=1), "lambdas": (0, 10), "max_epochs": 1}
+        tiny = {"density": Made(hidden=(4,), n_orderings=1)}
+        tiny["training"] = Training(lambdas=(0, 10), max_epochs=1)
         return AnomalyDetector(**settings | tiny)
 
     build.load = AnomalyDetector.load
@@ -73,7 +74,7 @@ def quick(monkeypatch):
 @pytest.fixture
 def quick_demo(monkeypatch, tmp_path):
     """Let `fewlier demo` fit at once, in an empty folder."""
-    tiny = {"density": Made(hidden=(8,), n_orderings=2), "max_epochs": 2}
+    tiny = {"density": Made(hidden=(8,), n_orderings=2), "training": Training(max_epochs=2)}
     build = partial(AnomalyDetector, **tiny)
     build.load = AnomalyDetector.load
     monkeypatch.setattr(detector, "AnomalyDetector", build)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fewlier import AnomalyDetector, FewlierWarning, Made
+from fewlier import AnomalyDetector, FewlierWarning, Made, Training
 from fewlier.reasons.reason import Reason
 from fewlier.table import Table
 
@@ -34,7 +34,7 @@ def as_text(frame, pattern=WRITTEN):
 @pytest.fixture(scope="module")
 def detector():
     settings = {
-        "max_epochs": 25,
+        "training": Training(max_epochs=25),
         "density": Made(hidden=(64,)),
         "false_alarm_rate": 0.05,
         "random_state": 0,
@@ -132,9 +132,8 @@ def test_a_cell_in_another_form_is_missing_and_a_warning_names_it(detector):
 @pytest.mark.slow
 def test_labels_can_be_added_later():
     settings = {
-        "max_epochs": 2,
         "density": Made(hidden=(16,)),
-        "lambdas": (0, 10),
+        "training": Training(lambdas=(0, 10), max_epochs=2),
         "false_alarm_rate": 0.05,
     }
     fitted = AnomalyDetector(**settings, random_state=0).fit(as_text(orders(400)))
@@ -160,7 +159,7 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(files):
     settings = {
-        "max_epochs": 20,
+        "training": Training(max_epochs=20),
         "density": Made(hidden=(32,)),
         "false_alarm_rate": 0.05,
         "random_state": 0,

@@ -54,8 +54,13 @@ def test_fit_writes_a_model_that_loads_and_prints_its_summary(tmp_path):
     detector = AnomalyDetector.load(path)
     assert done.stdout == f"{detector.summary_}\nmodel       {path}\n"
     found = detector.get_params()
-    wanted = {"max_epochs": 1, "selection": "best", "false_alarm_rate": 0.2, "random_state": 7}
-    wanted |= {"density__hidden": (16,), "patience": 3}
+    wanted = {
+        "training__max_epochs": 1,
+        "selection": "best",
+        "false_alarm_rate": 0.2,
+        "random_state": 7,
+    }
+    wanted |= {"density__hidden": (16,), "training__patience": 3}
     assert {name: found[name] for name in wanted} == wanted
     assert sorted(item.name for item in tmp_path.iterdir()) == ["new.fewlier", "train.csv"]
 

@@ -27,7 +27,7 @@ def test_inspect_tells_in_json_what_the_model_is(model, fewlier):
     assert facts["n_members"] == len(loaded.model_.ensemble.members)
     assert facts["selection"] == "average"
     assert [column["name"] for column in facts["columns"]] == ["amount", "visits", "city"]
-    assert facts["parameters"]["max_epochs"] == 10
+    assert facts["parameters"]["training"]["max_epochs"] == 10
     assert facts["summary"] == loaded.summary_.to_json()
     kept = loaded._kept_rows
     assert facts["kept_rows"] == {"n_rows": 200, "bytes": kept.n_bytes}

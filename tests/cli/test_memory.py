@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fewlier import AnomalyDetector, Made
+from fewlier import AnomalyDetector, Made, Training
 
 COLUMNS = [f"x{i}" for i in range(5)]
 # The peak so far, in MB, after each file. Not ru_maxrss: a child inherits that of its parent. Small
@@ -33,7 +33,10 @@ print(json.dumps(peaks))
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(20_000, 5)).round(6), columns=COLUMNS)
-    tiny = {"density": Made(hidden=(4,), n_orderings=1), "lambdas": (0,), "max_epochs": 1}
+    tiny = {
+        "density": Made(hidden=(4,), n_orderings=1),
+        "training": Training(lambdas=(0,), max_epochs=1),
+    }
     tiny |= {"selection": "best", "false_alarm_rate": 0.05, "random_state": 0}
     detector = AnomalyDetector(**tiny)
     detector.fit(table.head(1000)).save(tmp_path / "m.fewlier")

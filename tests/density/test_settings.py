@@ -69,15 +69,18 @@ def test_a_fit_leaves_the_settings_as_they_were_given():
 
 def test_the_published_detector_has_the_settings_of_the_paper():
     detector = AnomalyDetector.as_published()
-    assert detector.lambdas == (0, 0.1, 1, 10, 100, 1000, 10000)
+    training = detector.training
+    assert training.lambdas == (0, 0.1, 1, 10, 100, 1000, 10000)
     assert detector.density.get_params() == {
         "hidden": (500,),
         "n_orderings": 10,
         "n_components": 3,
     }
-    assert (detector.max_epochs, detector.patience, detector.learning_rate) == (100, None, 1e-3)
+    assert (training.max_epochs, training.patience, training.learning_rate) == (100, None, 1e-3)
     assert (detector.columns, detector.selection) == ("real", "best")
-    detector.set_params(density__hidden=(8,), max_epochs=2, false_alarm_rate=0.2).fit(X, Y)
+    detector.set_params(density__hidden=(8,), training__max_epochs=2, false_alarm_rate=0.2).fit(
+        X, Y
+    )
     assert detector.score_unit_ == "nats"
     assert {line.criterion_name for line in detector.history_} == {"auc"}
     np.testing.assert_allclose(detector.score_samples(X), -detector.anomaly_score(X))

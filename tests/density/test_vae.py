@@ -129,7 +129,7 @@ def test_more_samples_tighten_the_score_of_a_fitted_model():
 def test_the_papers_autoencoder_is_a_setting():
     table = np.random.default_rng(0).normal(size=(100, 3))
     detector = AnomalyDetector.as_published()
-    detector.set_params(density=Vae(n_components=1), lambdas=(0,), max_epochs=2)
+    detector.set_params(density=Vae(n_components=1), training__lambdas=(0,), training__max_epochs=2)
     detector.set_params(false_alarm_rate=0.2, random_state=0).fit(table)
     density = detector.model_.ensemble.density
     assert [tuple(w.shape) for w in density.encoder.weights] == [(3, 100), (100, 40)]

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fewlier import AnomalyDetector, Made
+from fewlier import AnomalyDetector, Made, Training
 
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "labels must be 0 and 1: which of two other values would be odd?",
@@ -20,8 +20,7 @@ pytestmark = [
 
 SMALL = AnomalyDetector(
     density=Made(hidden=(20,), n_orderings=2),
-    lambdas=(0, 10),
-    max_epochs=5,
+    training=Training(lambdas=(0, 10), max_epochs=5),
     random_state=0,
 )
 

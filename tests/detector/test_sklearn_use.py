@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fewlier import AnomalyDetector, FewlierWarning, Made, UserError
+from fewlier import AnomalyDetector, FewlierWarning, Made, Training, UserError
 
 N, N_ANOMALIES = 300, 12
 LABELS = np.repeat([1, 0], [N_ANOMALIES, N - N_ANOMALIES])
@@ -75,7 +75,7 @@ def test_it_is_a_binary_classifier(fitted):
 
 
 def test_set_params_changes_the_next_fit():
-    detector = small(max_epochs=2).set_params(selection="best", lambdas=(0, 1, 2))
+    detector = small(max_epochs=2).set_params(selection="best", training__lambdas=(0, 1, 2))
     assert detector.fit(numbers(), LABELS).score_unit_ == "nats"
     assert [line.lam for line in detector.history_] == [0, 1, 2]
 
@@ -319,6 +319,8 @@ def test_the_default_rate_is_attainable_with_a_hundred_normals():
         ("keep_rows", None),
         ("keep_rows", "no"),
         ("device", "tpu"),
+        ("training", 20),
+        ("training", Training),
         ("density", Made),
         ("density", 5),
         ("columns", 5),
@@ -338,6 +340,15 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(UserError, match="device='cuda' needs a GPU that torch can use"):
         small(device="cuda").fit(numbers(), LABELS)
+
+
+def test_settings_of_training_are_set_alone_and_searched_through():
+    detector = AnomalyDetector().set_params(training__max_epochs=3)
+    assert (detector.training.max_epochs, detector.training.patience) == (3, 10)
+    assert clone(detector).training is not detector.training
+    search = GridSearchCV(small(), {"training__max_epochs": [1, 2]}, scoring="roc_auc", cv=2)
+    best = search.fit(numbers(), LABELS).best_estimator_
+    assert max(line.epochs[-1] for line in best.history_) == best.training.max_epochs
 
 
 def test_an_unknown_parameter_is_an_error():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from stored import read, record_of, reread
 
-from fewlier import AnomalyDetector, FormatError, Made
+from fewlier import AnomalyDetector, FormatError, Made, Training
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.threshold import percent
 from fewlier.fitting.summary import Summary, _doubtful_note
@@ -32,8 +32,7 @@ def fit(selection="average", **changes):
     settings = {
         "selection": selection,
         "density": Made(hidden=(16,), n_orderings=3),
-        "lambdas": (0, 1, 10),
-        "max_epochs": 5,
+        "training": Training(lambdas=(0, 1, 10), max_epochs=5),
         "false_alarm_rate": 0.2,
         "random_state": 0,
     }
@@ -82,7 +81,10 @@ def test_a_summary_reads_as_lines_on_rows_columns_and_notes(detector):
 def test_a_summary_names_a_few_columns_of_each_kind_and_counts_all():
     table = np.random.default_rng(0).normal(size=(100, 20))
     detector = AnomalyDetector(
-        density=Made(hidden=(4,)), max_epochs=1, false_alarm_rate=0.5, random_state=0
+        density=Made(hidden=(4,)),
+        training=Training(max_epochs=1),
+        false_alarm_rate=0.5,
+        random_state=0,
     )
     text = str(detector.fit(table).summary_)
     assert "20 real (x0, x1, x2, x3, x4, x5, ...)" in text
@@ -92,7 +94,9 @@ def test_a_summary_names_a_few_columns_of_each_kind_and_counts_all():
 
 def test_with_one_label_there_are_words_in_place_of_a_figure():
     X = np.random.default_rng(0).normal(size=(100, 3))
-    detector = AnomalyDetector(density=Made(hidden=(4,)), max_epochs=1, random_state=0)
+    detector = AnomalyDetector(
+        density=Made(hidden=(4,)), training=Training(max_epochs=1), random_state=0
+    )
     summary = detector.set_params(false_alarm_rate=0.1).fit(X, np.arange(100) == 0).summary_
     assert summary.validation is None
     (line,) = (line for line in str(summary).splitlines() if line.startswith("validation"))
@@ -148,7 +152,9 @@ def test_members_of_a_fold_share_a_seed_and_folds_do_not():
 
 @pytest.mark.parametrize("selection", ["average", "best"])
 def test_a_diverged_member_stops_is_noted_and_keeps_its_line(selection):
-    detector = fit(selection, lambdas=(0, 1e39))  # more than float32 holds: infinite
+    detector = fit(
+        selection, training=Training(lambdas=(0, 1e39), max_epochs=5)
+    )  # more than float32 holds: infinite
     kept, diverged = detector.history_[:2]
     assert (kept.lam, kept.status) == (0, "kept")
     assert (diverged.lam, diverged.status, diverged.weight) == (1e39, "diverged", 0)

@@ -206,21 +206,24 @@ def test_progress_is_told_and_few_epochs_are_enough(fraud, monkeypatch):
     shares = []
     AnomalyDetector.load(fraud).update(*more(), progress=shares.append)
     assert shares == [0, 0.25, 0.5, 0.75, 1]
-    short = AnomalyDetector.load(fraud).set_params(max_epochs=1).update(*more())
+    short = AnomalyDetector.load(fraud).set_params(training__max_epochs=1).update(*more())
     assert {len(line.values) for line in short.history_} == {2}  # the start, and an epoch
 
 
 @pytest.mark.parametrize("patience", [1, None])
 def test_validation_rows_weigh_members_and_choose_no_epoch(patience, fraud, monkeypatch):
     monkeypatch.setattr(update, "MAX_EPOCHS", 4)
-    changes = {"learning_rate": 100.0, "patience": patience}  # worse from epoch to epoch
+    changes = {
+        "training__learning_rate": 100.0,
+        "training__patience": patience,
+    }  # worse from epoch to epoch
     detector = AnomalyDetector.load(fraud).set_params(**changes).update(*more(3))
     assert {line.best_epoch for line in detector.history_} == {4}
     assert any(line.values[-1] < max(line.values) for line in detector.history_)
 
 
 def test_if_every_member_diverges_the_update_is_an_error_that_changes_nothing(fraud):
-    detector = AnomalyDetector.load(fraud).set_params(learning_rate=1e30)
+    detector = AnomalyDetector.load(fraud).set_params(training__learning_rate=1e30)
     model, kept = detector.model_, detector._kept_rows
     with pytest.raises(UserError, match="Every member diverged in training"):
         detector.update(*more())
@@ -373,7 +376,7 @@ def test_every_lambda_starts_from_the_nearest_member_of_its_own_fold(lambdas, fr
         return train_members(plan, template, members, *rest)
 
     monkeypatch.setattr(update, "train_members", watched)
-    detector.set_params(lambdas=lambdas).update(*more())
+    detector.set_params(training__lambdas=lambdas).update(*more())
     assert sorted((one.fold, one.lam) for one in given) == [(f, x) for f in (0, 1) for x in lambdas]
     for one in given:
         (source,) = [

@@ -166,10 +166,10 @@ def test_what_could_not_be_loaded_takes_the_place_of_nothing(tmp_path):
     path, detector = tmp_path / "model.fewlier", fitted()
     detector.save(path)
     before = path.read_bytes()
-    detector.max_epochs = 2**31
+    detector.training.max_epochs = 2**31
     with pytest.raises(UserError, match=r"could not be loaded again: .*'max_epochs'.*Nothing was"):
         detector.save(path)
-    detector.max_epochs = 3
+    detector.training.max_epochs = 3
     detector._kept_rows.encoded.targets[:, 4] = 9
     with pytest.raises(UserError, match=r"loaded again: 'kept_rows.rows' has codes beyond"):
         detector.save(path)

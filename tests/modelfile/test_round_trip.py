@@ -67,7 +67,7 @@ def test_parameters_of_any_number_type_and_tables_without_names_survive(tmp_path
     detector = fitted(X, **changes)
     loaded = AnomalyDetector.load(saved_as(detector, tmp_path))
     np.testing.assert_array_equal(loaded.anomaly_score(X), detector.anomaly_score(X))
-    assert (loaded.lambdas, loaded.columns) == ((0, 1), "real")
+    assert (loaded.training.lambdas, loaded.columns) == ((0, 1), "real")
     assert loaded.density.hidden == (8,)
     assert loaded.false_alarm_rate == 0.25
     assert loaded.random_state is None

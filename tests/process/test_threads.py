@@ -193,7 +193,7 @@ def n_threads():
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(1500, 20)), np.arange(1500) < 6
-detector = fewlier.AnomalyDetector(max_epochs=1, random_state=0)
+detector = fewlier.AnomalyDetector(training=fewlier.Training(max_epochs=1), random_state=0)
 before = n_threads()
 detector.fit(X, y).update(X[:20] + 9, np.ones(20))
 detector.explain(X).expected

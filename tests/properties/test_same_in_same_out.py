@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fewlier import AnomalyDetector, Made
+from fewlier import AnomalyDetector, Made, Training
 from fewlier.density.networks import TILE
 from fewlier.score import scorer as scoring
 from fewlier.score.scorer import CHUNK
@@ -49,8 +49,7 @@ def fitted(selection):
     detector = AnomalyDetector(
         selection=selection,
         density=Made(hidden=(37, 16), n_orderings=3),  # widths are no multiple of a vector's
-        lambdas=(0, 10),
-        max_epochs=3,
+        training=Training(lambdas=(0, 10), max_epochs=3),
         false_alarm_rate=0.2,
         random_state=0,
     )

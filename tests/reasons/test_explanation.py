@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from factories import small
 
-from fewlier import AnomalyDetector, Made
+from fewlier import AnomalyDetector, Made, Training
 from fewlier.errors import UserError
 from fewlier.reasons.expectation import RARER
 from fewlier.reasons.explanation import Reason
@@ -37,9 +37,7 @@ def detector(request):
     return AnomalyDetector(
         selection=request.param,
         density=Made(hidden=(16,), n_orderings=N_PASSES),
-        lambdas=(0, 10),
-        max_epochs=20,
-        learning_rate=0.01,
+        training=Training(lambdas=(0, 10), max_epochs=20, learning_rate=0.01),
         false_alarm_rate=0.1,
         random_state=0,
     ).fit(table, np.arange(600) < 6)

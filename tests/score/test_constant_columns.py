@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fewlier import AnomalyDetector, Made
+from fewlier import AnomalyDetector, Made, Training
 from fewlier.density.rows import Rows
 from fewlier.table import Table
 from fewlier.table.inference import infer_schema
@@ -26,9 +26,8 @@ def rows(n=N, seed=0):
 
 def small(**parameters):
     settings = {
-        "max_epochs": 8,
         "density": Made(hidden=(32,)),
-        "lambdas": (0, 10),
+        "training": Training(lambdas=(0, 10), max_epochs=8),
         "false_alarm_rate": 0.05,
     }
     return AnomalyDetector(**settings, random_state=0, **parameters)

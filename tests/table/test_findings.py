@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Training
 from fewlier.errors import DataWarning
 from fewlier.table import Table, infer_schema
 from fewlier.table.findings import Topic, find, notes_on
@@ -189,7 +189,7 @@ def test_a_fit_warns_once_for_each_topic_and_its_summary_says_it_again():
     rows = pd.DataFrame({"co": STAND_INS["a dead sensor"][0], "no": STAND_INS["both signs"][0]})
     rows["paid_back"] = LEAKS["filled afterwards"][0]
     with pytest.warns(DataWarning) as caught:
-        summary = AnomalyDetector(max_epochs=1).fit(rows, IS_ODD).summary_
+        summary = AnomalyDetector(training=Training(max_epochs=1)).fit(rows, IS_ODD).summary_
     leak, stand_in = [str(one.message) for one in caught]
     assert "'paid_back' (filled in 40 of 40 anomalies" in leak
     assert "columns={'paid_back': 'ignore'}" in leak

@@ -43,9 +43,11 @@ def test_steps_are_those_of_torch_bit_for_bit_and_go_on_when_members_leave():
 
 @pytest.mark.slow
 def test_a_fit_does_not_load_the_compiler():
-    code = "import sys, numpy as np; from fewlier import AnomalyDetector, Made; "
+    code = "import sys, numpy as np; from fewlier import AnomalyDetector, Made, Training; "
     code += "X = np.random.default_rng(0).normal(size=(60, 2)); "
-    code += "tiny = {'density': Made(hidden=(4,)), 'lambdas': (0,), 'max_epochs': 1}; "
+    code += (
+        "tiny = {'density': Made(hidden=(4,)), 'training': Training(lambdas=(0,), max_epochs=1)}; "
+    )
     code += "d = AnomalyDetector(**tiny, false_alarm_rate=0.4); "
     code += "d.fit(X).predict(X); print(*{'torch._dynamo', 'torch._inductor', 'sympy'} & "
     code += "set(sys.modules))"

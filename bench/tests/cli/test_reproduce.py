@@ -8,7 +8,7 @@ from made_up_results import result, write_results
 from paper_tables import write_paper_table
 from processes import plain
 
-from fewlier import AnomalyDetector, Made
+from fewlier import AnomalyDetector, Made, Training
 from fewlier_bench.cli.reproduce import RESULTS
 from fewlier_bench.data import load_dataset
 from fewlier_bench.methods import baselines
@@ -54,7 +54,10 @@ def small_fits(monkeypatch):
     """Let the paper's detectors, the default one and the paper's baselines fit at once."""
     protocol = replace(PAPER_PROTOCOL, lambdas=(0.0, 0.1, 10.0), hidden=(8,), max_epochs=20)
     protocol = replace(protocol, n_orderings=2, learning_rate=0.01, vae_hidden=(8,))
-    default = {"density": Made(hidden=(4,), n_orderings=1), "lambdas": (0, 10), "max_epochs": 2}
+    default = {
+        "density": Made(hidden=(4,), n_orderings=1),
+        "training": Training(lambdas=(0, 10), max_epochs=2),
+    }
     make = paper_jobs.make_scope
     small = lambda *args, **choice: replace(make(*args, **choice), protocol=protocol)  # noqa: E731
     monkeypatch.setattr(paper_jobs, "make_scope", small)

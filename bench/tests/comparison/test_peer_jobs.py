@@ -10,7 +10,7 @@ import pytest
 from made_up_results import result
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from fewlier import Made
+from fewlier import Made, Training
 from fewlier.errors import UserError
 from fewlier.table import Table
 from fewlier_bench.comparison import peer_jobs
@@ -37,7 +37,10 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "evidence" / "ACCURACY.md"
 SHORT = ROOT / "docs" / "EVIDENCE.md"
 RESULTS = ROOT / "results" / "comparison"
-TINY = {"density": Made(hidden=(8,), n_orderings=2), "lambdas": (0, 10), "max_epochs": 5}
+TINY = {
+    "density": Made(hidden=(8,), n_orderings=2),
+    "training": Training(lambdas=(0, 10), max_epochs=5),
+}
 CHEAP = ["logistic regression", "kNN distance"]
 
 

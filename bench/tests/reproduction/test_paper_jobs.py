@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from fewlier import AnomalyDetector, FewlierWarning, Made, UserError, Vae
+from fewlier import AnomalyDetector, FewlierWarning, Made, Training, UserError, Vae
 from fewlier_bench.data import (
     THREE_VALIDATION_ANOMALIES,
     load_dataset,
@@ -78,10 +78,10 @@ def small_scope(experiment, protocol=SMALL, **choice):
 
 def test_the_papers_settings_are_those_that_the_detector_documents():
     published = AnomalyDetector.as_published()
-    assert published.lambdas == PAPER_PROTOCOL.lambdas
-    published.set_params(lambdas=PAPER_PROTOCOL.lambdas)  # written 0.0 there, and 0 here
+    assert published.training.lambdas == PAPER_PROTOCOL.lambdas
+    published.set_params(training__lambdas=PAPER_PROTOCOL.lambdas)  # written 0.0 there, and 0 here
     assert repr(AnomalyDetector(**PAPER_PROTOCOL.proposed())) == repr(published)
-    published.set_params(density=Vae(n_components=1), lambdas=(0.0,))
+    published.set_params(density=Vae(n_components=1), training__lambdas=(0.0,))
     assert repr(AnomalyDetector(**PAPER_PROTOCOL.vae())) == repr(published)
 
 
@@ -90,7 +90,7 @@ def test_every_split_of_a_stack_is_the_detector_fitted_alone():
     found = dict(measure_stack(Source.find("Stamps"), SMALL, "Proposed", "cpu", asked))
     assert list(found) == sorted(asked, key=lambda c: (c.split, c.k, asked.index(c)))
     for cell, row in found.items():
-        settings = SMALL.proposed() | ({"lambdas": (0.0,)} if cell.method == "MADE" else {})
+        settings = SMALL.single(0.0) if cell.method == "MADE" else SMALL.proposed()
         detector, y, scores = detector_scores("Stamps", cell, **settings)
         (kept,) = (line for line in detector.history_ if line.status == "kept")
         assert row.auc == pytest.approx(roc_auc_score(y, scores), abs=1e-9)
@@ -114,8 +114,11 @@ def test_the_default_detector_is_given_training_and_validation_rows_without_sayi
     monkeypatch,
 ):
     def small(**settings):
-        tiny = {"density": Made(hidden=(8,), n_orderings=2), "lambdas": (0, 10)}
-        return AnomalyDetector(**{**tiny, "max_epochs": 10} | settings)
+        tiny = {
+            "density": Made(hidden=(8,), n_orderings=2),
+            "training": Training(lambdas=(0, 10), max_epochs=10),
+        }
+        return AnomalyDetector(**tiny | settings)
 
     monkeypatch.setattr(stacks, "AnomalyDetector", small)
     asked = cells("Stamps", "fewlier", k=(3,))
@@ -253,7 +256,7 @@ def test_three_anomalies_validate_whatever_k_is(tmp_path):
     for row in rows:
         split = make_paper_split(table.y, 0, row.k, THREE_VALIDATION_ANOMALIES)
         assert table.y[split.validation].sum() == 3
-        detector = AnomalyDetector(**SMALL.proposed() | {"lambdas": (0.0,)}, random_state=0)
+        detector = AnomalyDetector(**SMALL.single(0.0), random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FewlierWarning)
             detector.fit(

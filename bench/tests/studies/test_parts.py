@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from fewlier import Made
+from fewlier import Made, Training
 from fewlier.table import Table
 from fewlier_bench.cli.studies import run_study
 from fewlier_bench.comparison.parts_tables import DEFAULT, WITHOUT, part_tables, read_lines
@@ -16,7 +16,10 @@ from fewlier_bench.studies import parts
 
 pytestmark = pytest.mark.slow
 
-TINY = {"density": Made(hidden=(8,), n_orderings=2), "lambdas": (0, 10), "max_epochs": 5}
+TINY = {
+    "density": Made(hidden=(8,), n_orderings=2),
+    "training": Training(lambdas=(0, 10), max_epochs=5),
+}
 
 
 def made_up(seed=0):

@@ -138,6 +138,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
         held_back = stack.enter_context(open_table(validation)) if validation else None
         from fewlier.detector import AnomalyDetector  # after a wrong path has been reported
         from fewlier.scoring.files import fit_file
+        from fewlier.training.settings import Training
 
         detector = AnomalyDetector(
             columns=read_columns(column or [], ignore or []),
@@ -146,8 +147,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             selection=selection,
             unlabelled=unlabelled,
             false_alarm_rate=false_alarm_rate,
-            max_epochs=max_epochs,
-            patience=patience,
+            training=Training(max_epochs=max_epochs, patience=patience),
             keep_rows=keep_rows,
             device=device,
             random_state=random_state,

@@ -33,10 +33,10 @@ from fewlier.table.arrays import Floats, Ints
 from fewlier.training.folds import one_of_each, share_of_copies
 from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
 from fewlier.training.objective import criterion
-from fewlier.training.roles import Plan, Selection
+from fewlier.training.roles import Plan
+from fewlier.training.settings import Selection, Settings
 from fewlier.training.stack import (
     Member,
-    Settings,
     Trained,
     bytes_to_train,
     train,

@@ -1,9 +1,8 @@
 """What the parameters of a detector mean: checked, and turned into a recipe and a schema."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from math import isfinite
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from fewlier.decision.threshold import check_share
 from fewlier.density import read_density
-from fewlier.density.base import POSITIVE_INTEGER, is_positive_integer
 from fewlier.density.conditionals import CONDITIONALS
 from fewlier.errors import ParameterError, UserError, check_parameter
 from fewlier.fitting.fit import Recipe
@@ -20,33 +18,22 @@ from fewlier.table import Column, Schema, Table, infer_schema
 from fewlier.table.arrays import Bools
 from fewlier.table.columns import USUAL
 from fewlier.table.declarations import IGNORE, StandIns
-from fewlier.training.stack import Settings
+from fewlier.training.settings import read_training
 
-MAX_STEPS = {"average": 30, "best": 100}
-"""Steps of an epoch: in an average the density is one part of several, and trains quickly."""
 DEVICES = ("auto", "cpu", "cuda")
 MAX_COLUMNS = 20_000
-"""Of a table to learn from; a model file has room for few more."""
-LARGEST_SEED = 2**32 - 1
-"""Of `random_state`, as numpy takes it."""
+"""Most columns of a training table."""
+MAX_SEED = 2**32 - 1
+"""Largest `random_state`, as numpy takes it."""
 
 
 def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     """Check the parameters of an `AnomalyDetector` and say how it is to be fitted."""
     density, selection = read_density(parameters["density"]), parameters["selection"]
-    lambdas = _read_sequence("lambdas", parameters["lambdas"])
-    patience, rate = parameters["patience"], parameters["learning_rate"]
-    unlabelled = parameters["unlabelled"]
+    training, unlabelled = read_training(parameters["training"]), parameters["unlabelled"]
     _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
     is_known = isinstance(unlabelled, str) and unlabelled in ("robust", "normal")
     _check("unlabelled", unlabelled, is_known, "'robust' or 'normal'")
-    are_finite = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
-    _check("lambdas", lambdas, are_finite, "finite numbers >= 0, at least one")
-    for name in ("max_epochs", "batch_size"):
-        _check(name, parameters[name], is_positive_integer(parameters[name]), POSITIVE_INTEGER)
-    is_patience = patience is None or is_positive_integer(patience)
-    _check("patience", patience, is_patience, f"{POSITIVE_INTEGER}, or None")
-    _check("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
     keep_rows = parameters["keep_rows"]
     _check("keep_rows", keep_rows, isinstance(keep_rows, bool), "True or False")
     check_share("false_alarm_rate", parameters["false_alarm_rate"])
@@ -54,15 +41,8 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     return Recipe(
         density,
         selection,
-        tuple(map(float, lambdas)),
-        Settings(
-            parameters["max_epochs"],
-            patience,
-            parameters["batch_size"],
-            rate,
-            MAX_STEPS[selection],
-            "auc" if selection == "best" else "smooth_auc",
-        ),
+        tuple(training.lambdas),
+        training.settings(selection),
         unlabelled,
         _read_device(parameters["device"]),
     )
@@ -131,8 +111,8 @@ def _conditional_of(column: Column, chosen: Mapping[str, str]) -> str | None:
 def read_seed(random_state: int | np.random.RandomState | None) -> int:
     """Draw the seed of a fit: an integer always gives the same."""
     if isinstance(random_state, Integral):
-        is_seed = 0 <= random_state <= LARGEST_SEED
-        _check("random_state", random_state, is_seed, f"an integer from 0 to {LARGEST_SEED}")
+        is_seed = 0 <= random_state <= MAX_SEED
+        _check("random_state", random_state, is_seed, f"an integer from 0 to {MAX_SEED}")
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
@@ -148,16 +128,6 @@ def _read_device(name: str) -> torch.device:
             "device='cuda' needs a GPU that torch can use; got none. Give device='auto'."
         )
     return available_device(name)
-
-
-def _read_sequence(name: str, value: Iterable[Any]) -> tuple[Any, ...]:
-    is_sequence = isinstance(value, Iterable) and not isinstance(value, str)
-    _check(name, value, is_sequence, "a sequence of numbers, such as (100,)")
-    return tuple(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 def _check(name: str, value: object, is_right: bool, expected: str) -> None:

@@ -12,11 +12,10 @@ from typing import NamedTuple, final
 import numpy as np
 import pyarrow.feather
 
-from fewlier.density import settings_from, settings_record
-from fewlier.density.base import DensitySettings
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError
 from fewlier.labelling.subject import as_given
+from fewlier.modelfile.file import settings_as_records, settings_from_records
 from fewlier.modelfile.state import State
 from fewlier.process.signals import removed_if_stopped
 from fewlier.table import Table
@@ -110,9 +109,7 @@ def _write(job: Job, folder: Path) -> None:
     if hasattr(job.detector, "model_"):
         job.detector.save(folder / _MODEL)
         return
-    parameters = job.detector.get_params(deep=False)
-    if isinstance(parameters["density"], DensitySettings):
-        parameters["density"] = settings_record(parameters["density"])
+    parameters = settings_as_records(job.detector.get_params(deep=False))
     (folder / _PARAMETERS).write_text(json.dumps(parameters), "utf-8")
 
 
@@ -133,8 +130,7 @@ def _fit(folder: Path) -> None:
         p_values = detector.p_value(rows)
     else:
         parameters = json.loads((folder / _PARAMETERS).read_text("utf-8"))
-        if isinstance(parameters["density"], dict):
-            parameters["density"] = settings_from(State(parameters["density"]))
+        parameters |= settings_from_records(State(parameters))
         detector = AnomalyDetector(**parameters).fit(rows, labels)
         p_values = detector.model_.calibration.p_value(detector.decision_scores_)
     np.save(folder / _P_VALUES, p_values)

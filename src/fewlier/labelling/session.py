@@ -14,7 +14,7 @@ from fewlier import __version__
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import ParameterError, UserError, check_parameter
 from fewlier.files.atomic import PathLike
-from fewlier.fitting.recipe import LARGEST_SEED
+from fewlier.fitting.recipe import MAX_SEED
 from fewlier.labelling.answers.answer import Answer, Stack
 from fewlier.labelling.answers.journal import now
 from fewlier.labelling.answers.ledger import Ledger
@@ -102,7 +102,7 @@ class Session:
         random_state: int = 0,
     ) -> None:
         check_parameter("Session", "ask", ask, ask in ASKS, f"one of {', '.join(ASKS)}")
-        is_seed = isinstance(random_state, int) and 0 <= random_state <= LARGEST_SEED
+        is_seed = isinstance(random_state, int) and 0 <= random_state <= MAX_SEED
         check_parameter("Session", "random_state", random_state, is_seed, "an integer >= 0")
         if detector is not None and columns is not None:
             raise ParameterError(

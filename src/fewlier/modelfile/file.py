@@ -22,6 +22,7 @@ from fewlier.modelfile.state import State, is_text
 from fewlier.score.ensemble import MAX_ROW_LAYERS
 from fewlier.score.model import FittedModel
 from fewlier.table.declarations import StandIns
+from fewlier.training.settings import Training
 
 
 @final
@@ -53,14 +54,10 @@ class Saved:
         """Return what a model file holds."""
         seed = self.parameters["random_state"]
         seed = int(seed) if isinstance(seed, Integral) else None
-        density = self.parameters["density"]
-        if isinstance(density, DensitySettings):
-            density = settings_record(density)
-        own = {"density": density, "random_state": seed}
-        own["missing"] = StandIns.read(self.parameters["missing"]).state()
+        own = {"random_state": seed, "missing": StandIns.read(self.parameters["missing"]).state()}
         return State(
             {
-                "parameters": {**self.parameters, **own},
+                "parameters": settings_as_records(self.parameters) | own,
                 "has_column_names": self.has_column_names,
                 "summary": self.summary.state(),
                 "model": self.model.state(),
@@ -119,23 +116,39 @@ def load(path: PathLike, defaults: Mapping[str, Any]) -> Saved:
         return Saved.from_state(state, defaults)
 
 
+def settings_as_records(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a constructor with a record for each object of settings."""
+    density, training = parameters["density"], parameters["training"]
+    if isinstance(density, DensitySettings):
+        density = settings_record(density)
+    if isinstance(training, Training):
+        training = training.get_params()
+    return {**parameters, "density": density, "training": training}
+
+
+def settings_from_records(state: State) -> dict[str, Any]:
+    """Inverse of `settings_as_records`, of the parameters that have objects of settings."""
+    density, training = state.value("density"), state.optional("training")
+    if not is_text(density):
+        density = settings_from(state.part("density"))
+    if training is not None:
+        numbers = {name: training.value(name) for name in Training().get_params()}
+        training = Training(**numbers | {"lambdas": tuple(training.items("lambdas"))})
+    return {"density": density, "training": training}
+
+
 def read_parameters(state: State, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Read the parameters of a constructor, and refuse values that `fit` would refuse."""
-    parameters = {name: state.value(name) for name in defaults}
-    if not is_text(parameters["density"]):
-        parameters["density"] = settings_from(state.part("density"))
+    parameters = {name: state.value(name) for name in defaults} | settings_from_records(state)
     for name in ("selection", "unlabelled"):
         state.text(name)
     state.text("device", DEVICES)
-    parameters["lambdas"] = tuple(state.items("lambdas"))
     pairs = state.items("missing", _is_pair, "of pairs of texts")
     parameters["missing"] = StandIns.said(pairs)
     if state.has("random_state"):
         state.count("random_state", most=2**63)
     if state.has("columns") and not is_text(state.value("columns")):
         state.mapping("columns", is_text, "of texts")
-    if type(parameters["learning_rate"]) is int:
-        parameters["learning_rate"] = float(parameters["learning_rate"])
     try:
         read_recipe(parameters | {"device": "cpu"})
     except UserError as error:

@@ -24,7 +24,7 @@ from fewlier.score.passes import pass_terms, split_cost, total_cost
 from fewlier.table import Encoder
 from fewlier.table.arrays import Floats
 from fewlier.training.folds import MAX_FOLDS
-from fewlier.training.roles import Selection
+from fewlier.training.settings import Selection
 
 MAX_ROW_LAYERS = 20_000
 """Layers on a row's way; a fit by default has some hundred."""

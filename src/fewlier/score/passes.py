@@ -12,7 +12,7 @@ from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Substitutes, row_terms, substitutes_from
 from fewlier.table.arrays import Floats
-from fewlier.training.roles import Selection
+from fewlier.training.settings import Selection
 
 
 def total_cost(terms: Float[Tensor, "o n _"], selection: Selection) -> Floats:

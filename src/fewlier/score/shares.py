@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.training.roles import Selection
+from fewlier.training.settings import Selection
 
 # With n labels the best-ranking member gets weight n, the one of the smallest lambda weight 2: with
 # few labels, most kinds of anomaly are still unlabelled.

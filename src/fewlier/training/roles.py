@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 
@@ -15,10 +15,9 @@ from fewlier.table import Encoded, Encoder, Kind, Schema, Table
 from fewlier.table.arrays import Bools, Codes, Ints
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, check_enough
 from fewlier.training.folds import Fold, make_folds
+from fewlier.training.settings import Selection
 from fewlier.training.stack import Member
 from fewlier.training.unlabelled import Unlabelled
-
-Selection = Literal["average", "best"]
 
 # Cross-fitting over two folds lets every labelled anomaly both train and validate.
 N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}

@@ -21,7 +21,8 @@ from fewlier.table.arrays import Ints
 from fewlier.training.adam import Adam
 from fewlier.training.batches import Batches, Noise, Sample, n_steps, stacked_noise
 from fewlier.training.folds import Fold
-from fewlier.training.objective import Criterion, criterion, objective
+from fewlier.training.objective import criterion, objective
+from fewlier.training.settings import Settings
 from fewlier.training.unlabelled import fence_at, trim, trust
 
 # Normals and passes that judge a member. Those that judge an epoch are fewer where epochs are
@@ -52,23 +53,6 @@ class Member:
     rows: Fold
     start: Parameters | None = None
     drawn: Parameters | None = None
-
-
-@final
-@dataclass(frozen=True)
-class Settings:
-    """How to train; the paper's are Adam at 1e-3 and the best of 100 epochs.
-
-    An epoch takes at most `max_steps` steps: on a large table it visits a fresh sample of the
-    normals, and a fit of a million rows trains no longer than one of ten thousand.
-    """
-
-    max_epochs: int = 100
-    patience: int | None = None
-    batch_size: int = 100
-    learning_rate: float = 1e-3
-    max_steps: int = 100
-    criterion: Criterion = "smooth_auc"
 
 
 @final

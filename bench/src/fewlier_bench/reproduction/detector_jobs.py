@@ -41,7 +41,7 @@ def measure_stack(
     """Fit a kind of detector on every split and k of the cells, as one stack."""
     settings = {"Proposed": protocol.proposed(), "VAE": protocol.vae(), EXTRA: {}}[kind]
     if {cell.method for cell in cells} == {"MADE"}:
-        settings["lambdas"] = (0.0,)
+        settings = protocol.single(0.0)
     X, y = source.load()
     stack = SplitStack.of_table(Table.of(X), {**settings, "device": device})
     fits = _FitsOfTable(kind, protocol, stack, y)
@@ -138,7 +138,7 @@ def measure_alone(
     for cell in cells:
         lam, seed = lambdas[cell], protocol.seed_of(cell.split)
         split = make_paper_split(y, cell.split, cell.k, protocol.splits)
-        settings = protocol.proposed() | {"lambdas": (lam,), "device": "cpu", "keep_rows": False}
+        settings = protocol.single(lam) | {"device": "cpu", "keep_rows": False}
         detector = AnomalyDetector(**settings, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FewlierWarning)  # of thresholds, which nobody asks for

@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.svm import SVC
 
-from fewlier import AnomalyDetector, Made
+from fewlier import AnomalyDetector, Made, Training
 from fewlier_bench.pages.drawing import ACCENT, GREY, OURS, PAPER, WIDTH, styled
 from fewlier_bench.pages.statistics import Floats
 
@@ -56,12 +56,9 @@ def score_example(example: Example) -> dict[str, Score]:
 def _detector(weight: float) -> AnomalyDetector:
     return AnomalyDetector(
         columns="real",
-        lambdas=(weight,),
+        training=Training(lambdas=(weight,), patience=None, batch_size=20, learning_rate=0.01),
         unlabelled="normal",
         density=Made(hidden=(50,), n_orderings=1, n_components=4),  # two for each cloud
-        patience=None,
-        batch_size=20,
-        learning_rate=0.01,
         false_alarm_rate=0.1,
         keep_rows=False,
         device="cpu",

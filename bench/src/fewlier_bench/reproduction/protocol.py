@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from fewlier import AnomalyDetector, Made, Vae
+from fewlier.density.base import DensitySettings
 from fewlier_bench.data import PAPER, Protocol
 
 
@@ -47,24 +48,28 @@ class PaperProtocol:
         density = Made(
             hidden=self.hidden, n_orderings=self.n_orderings, n_components=self.n_components
         )
-        return self._published(density=density, lambdas=self.lambdas)
+        return self._published(density, self.lambdas)
 
     def vae(self) -> dict[str, Any]:
         """Return the parameters of an `AnomalyDetector` that is the paper's VAE."""
         density = Vae(latent=self.vae_latent, hidden=self.vae_hidden, n_components=1)
-        return self._published(density=density, lambdas=(0.0,))
+        return self._published(density, (0.0,))
 
-    def _published(self, **changes: object) -> dict[str, Any]:
+    def single(self, lam: float) -> dict[str, Any]:
+        """Return the parameters of Proposed with one lambda."""
+        return self._published(self.proposed()["density"], (lam,))
+
+    def _published(self, density: DensitySettings, lambdas: tuple[float, ...]) -> dict[str, Any]:
         """Return what the paper says of all its densities, with what is said of one."""
         published = AnomalyDetector.as_published().get_params(deep=False)
         del published["device"], published["random_state"]  # each run has its own
-        return {
-            **published,
-            "max_epochs": self.max_epochs,
-            "batch_size": self.batch_size,
-            "learning_rate": self.learning_rate,
-            **changes,
-        }
+        training = published["training"].set_params(
+            lambdas=lambdas,
+            max_epochs=self.max_epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+        )
+        return {**published, "density": density, "training": training}
 
 
 PAPER_PROTOCOL = PaperProtocol()

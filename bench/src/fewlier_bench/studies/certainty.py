@@ -42,7 +42,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fewlier import AnomalyDetector, Made
+from fewlier import AnomalyDetector, Made, Training
 from fewlier_bench.studies import made_up
 from fewlier_bench.studies.grid import append, load, read, table_paths
 from fewlier_bench.studies.study import FILE, OUT, SOME, Study, option
@@ -60,9 +60,7 @@ CELL = ["table", "rows", "situation", "seed"]
 FIELDS = [*CELL, "normals", *ALARMS, *RECALLS, *FALSE, *DISCOVERED, "in_interval", "guarantee"]
 SMALL: dict[str, Any] = {
     "density": Made(hidden=(32,), n_orderings=2),
-    "lambdas": (0, 10),
-    "max_epochs": 20,
-    "learning_rate": 0.01,
+    "training": Training(lambdas=(0, 10), max_epochs=20, learning_rate=0.01),
 }
 
 

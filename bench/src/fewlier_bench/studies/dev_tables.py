@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from fewlier import AnomalyDetector, Flow, Vae
+from fewlier import AnomalyDetector, Flow, Training, Vae
 from fewlier.table import Table
 from fewlier_bench.data.few_labels import draw_clean
 from fewlier_bench.studies.grid import MEASURES, append, load, measure_or_tell, read, table_paths
@@ -43,7 +44,7 @@ PUBLISHED = {
 }
 VARIANTS = {
     "average": Variant({}),
-    "average, no patience": Variant({"patience": None}),
+    "average, no patience": Variant({"training": Training(patience=None)}),
     "average, all real": Variant({"columns": "real"}),
     "best": Variant({**PUBLISHED, "columns": None}),
     "paper": Variant(PUBLISHED),
@@ -55,7 +56,11 @@ VARIANTS = {
     "flow, splines": Variant({"density": Flow(kind="nsf")}),
     "autoencoder": Variant({"density": "autoencoder"}),
     "paper's vae": Variant(
-        {**PUBLISHED, "density": Vae(n_components=1), "lambdas": (0,)},
+        {
+            **PUBLISHED,
+            "density": Vae(n_components=1),
+            "training": clone(PUBLISHED["training"]).set_params(lambdas=(0,)),
+        },
     ),
 }
 

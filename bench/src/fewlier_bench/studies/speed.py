@@ -23,7 +23,7 @@ from sklearn.ensemble import IsolationForest
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fewlier import AnomalyDetector
+from fewlier import AnomalyDetector, Training
 from fewlier.density.rows import Rows
 from fewlier.fitting.fit import make_template
 from fewlier.fitting.recipe import read_recipe, read_schema
@@ -109,14 +109,16 @@ def rows(n: int, n_columns: int = N_COLUMNS, seed: int = 0) -> np.ndarray:
 def fitted(detector: AnomalyDetector) -> AnomalyDetector:
     """Fit a detector for the scoring benchmark; how well does not matter."""
     X, y = rows(5000), np.repeat([0, 1], [4990, 10])
-    return detector.set_params(random_state=0, false_alarm_rate=0.1, max_epochs=2).fit(X, y)
+    return detector.set_params(random_state=0, false_alarm_rate=0.1, training__max_epochs=2).fit(
+        X, y
+    )
 
 
 def compare_training() -> dict[str, float]:
     """Time the lambda grid as a stack against one lambda in the plain loop."""
     X = rows(N_ROWS + 2 * N_ANOMALIES)
     labels = np.repeat([0, 1], [N_ROWS, 2 * N_ANOMALIES]).astype(np.int8)
-    parameters = AnomalyDetector.as_published().set_params(max_epochs=EPOCHS).get_params()
+    parameters = AnomalyDetector.as_published().set_params(training__max_epochs=EPOCHS).get_params()
     recipe = read_recipe(parameters)
     table = Table.of(X)
     schema = read_schema(parameters, table)
@@ -255,7 +257,7 @@ def measure_memory(n: int) -> None:
     """Print the peak memory of a fit in this process, before and after."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     X, y = rows(n, 20), np.repeat([0, 1], [n - 6, 6])
-    AnomalyDetector(random_state=0, max_epochs=1).fit(X, y)
+    AnomalyDetector(random_state=0, training=Training(max_epochs=1)).fit(X, y)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"before": before / 1024, "after": after / 1024}))
 
