@@ -68,7 +68,7 @@ def commands() -> Iterator[str]:
     for name in get_command(app).commands:
         told = subprocess.run(
             [sys.executable, "-m", "fewlier", name, "--help"],
-            env=os.environ | {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "NO_COLOR": "1"},
+            env=os.environ | {"COLUMNS": "88", "LC_ALL": "C.UTF-8", "NO_COLOR": "1"},
             capture_output=True,
             encoding="utf-8",
             check=True,
