@@ -10,7 +10,7 @@ from fewlier.engines import ray, spark
     ("use", "message"),
     [
         (lambda: ray.RayWorkers("m.fewlier"), r"pip install 'fewlier\[ray\]'"),
-        (lambda: spark.to_udf("m.fewlier"), r"Java 17.*pip install 'fewlier\[spark\]'"),
+        (lambda: spark.score(None, "m.fewlier"), r"Java 17.*pip install 'fewlier\[spark\]'"),
     ],
     ids=["ray", "spark"],
 )

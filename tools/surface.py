@@ -57,7 +57,7 @@ CALLED = {
     "fewlier.report.plots": tuple(plot.__all__),
     "fewlier.scoring.batches": ("BatchScorer",),
     "fewlier.engines.ray": ("score",),
-    "fewlier.engines.spark": ("score", "to_udf"),
+    "fewlier.engines.spark": ("score",),
     "fewlier.errors": ("DataWarning", "LabelWarning", "LeftOutWarning"),
     "fewlier.export.mlflow": ("log_model", "save_model"),
     "fewlier.labelling.widget": ("label",),

@@ -26,10 +26,10 @@ from fewlier.modelfile.file import Saved, load, save
 from fewlier.process import markup
 from fewlier.process.memory import within_memory
 from fewlier.process.progress import Progress, silent
-from fewlier.reasons.explanation import Explanation, explain
+from fewlier.reasons.explanation import Explanation, reasons_of_anomalies
 from fewlier.score.calibrate import held_out_scores
 from fewlier.score.model import FittedModel
-from fewlier.scoring.scored import judge
+from fewlier.scoring.scored import Scored
 from fewlier.table import Table
 from fewlier.table.arrays import Floats, Ints
 from fewlier.table.labels import Labels
@@ -300,8 +300,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     def anomaly_score(self, X: object) -> Floats:
         """Return how anomalous each row is, shape (n,), in `score_unit_`; higher is odder."""
-        model = self._model()
-        return model.score(model.encoder.encode(self._table(X)))
+        return self._scored(X).scores
 
     def decision_function(self, X: object) -> Floats:
         """Return `anomaly_score` minus `threshold_`: positive means anomaly."""
@@ -328,12 +327,12 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         >>> detector.predict(batch, fdr=0.1).nonzero()[0].tolist()
         [25, 26, 27, 28, 29]
         """
-        score = self.anomaly_score(X)
-        calibration = self._model().calibration
-        if fdr is not None:
-            calibration = calibration.at_discovery_rate(fdr, calibration.counts(score))
-            calibration.warn_if_too_few("false-discovery rate", fdr, "no row can be flagged")
-        return (score > calibration.threshold).astype(np.int64)
+        scored, calibration = self._scored(X), self._model().calibration
+        if fdr is None:
+            return scored.is_anomaly.astype(np.int64)
+        moved = calibration.at_discovery_rate(fdr, calibration.counts(scored.scores))
+        moved.warn_if_too_few("false-discovery rate", fdr, "no row can be flagged")
+        return moved.is_anomaly(scored.scores).astype(np.int64)
 
     def predict_proba(self, X: object) -> Floats:
         """Return the probability of each row being normal and being an anomaly, shape (n, 2).
@@ -389,7 +388,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         >>> round(float(detector.p_value([[9.0, 9.0]])[0]), 3)  # 1 / (199 + 1)
         0.005
         """
-        return self._model().calibration.p_value(self.anomaly_score(X))
+        return self._scored(X).p_values
 
     def drift(self, X: object) -> Drift:
         """Return how rows as a whole differ from the training normals.
@@ -405,10 +404,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         >>> detector.drift(X + [0.0, 3.0]).columns
         ('x1',)
         """
-        model = self._model()
-        encoded = model.encoder.encode(self._table(X))
-        cells = model.reference.count(encoded)
-        return model.drift(model.calibration.counts(model.score(encoded)), cells)
+        model, scored = self._model(), self._scored(X)
+        cells = model.reference.count(scored.encoded)
+        return model.drift(model.calibration.counts(scored.scores), cells)
 
     def explain(self, X: object) -> Explanation:
         """Return what each column adds to the score of each row; its `meaning` says how.
@@ -422,7 +420,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         >>> why.top(0, n=1)[0].column, why.contributions.shape
         ('x1', (1, 2))
         """
-        return explain(self._model(), self._table(X), Origin.of(X))
+        return Explanation(self._scored(X), self._model(), Origin.of(X))
 
     def score_frame(self, X: object, *, with_reason: bool = False) -> Any:  # noqa: ANN401
         """Return a DataFrame of the library of X: score, verdict and p-value of each row.
@@ -441,9 +439,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         >>> detector.score_frame(new)["is_anomaly"].to_dict()
         {'apple': False, 'melon': True}
         """
-        why, calibration = self.explain(X), self._model().calibration
-        explain = why.take if with_reason else None
-        return why.origin.frame(judge(why.score, calibration, calibration.threshold, explain))
+        scored = self._scored(X)
+        reasons = reasons_of_anomalies(self._model(), scored) if with_reason else None
+        return Origin.of(X).frame(scored.to_arrow(reasons))
 
     def set_threshold(
         self,
@@ -585,12 +583,15 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     @property
     def labels_(self) -> Ints:
         """1 for rows given to `fit` whose `decision_scores_` lie above the threshold, else 0."""
-        return (self.decision_scores_ > self.threshold_).astype(np.int64)
+        return self._model().calibration.is_anomaly(self.decision_scores_).astype(np.int64)
 
     def _model(self) -> FittedModel:
         check_is_fitted(self, "model_")
         model: FittedModel = self.model_
         return model
+
+    def _scored(self, X: object) -> Scored:
+        return Scored.of(self._model(), self._table(X))
 
     def _table(self, X: object) -> Table:
         """Read rows to score into the form of the training table, by position without names."""

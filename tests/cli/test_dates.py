@@ -88,7 +88,7 @@ def test_the_columns_of_the_detector_are_those_of_the_user(detector):
     assert detector.n_features_in_ == 2
     explanation = detector.explain(as_text(orders(3)))
     assert explanation.columns[:3] == ("when (date)", "when (time of day)", "when (weekday)")
-    lines = explanation.to_arrow().to_pylist()
+    lines = explanation.to_frame().astype(object).replace({np.nan: None}).to_dict("records")
     assert lines[0]["value"] == as_text(orders(3))["when"][0]
     assert {line["aspect"] for line in lines} == {"date", "time of day", "weekday", None}
 

@@ -85,45 +85,20 @@ def test_explain_takes_rows_by_number(explained):
     assert chosen[0]["anomaly_score"] >= chosen[1]["anomaly_score"]
 
 
-@pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
-@pytest.mark.parametrize(
-    ("cell", "column", "value"),
-    [
-        ("id=000021", "id", "000021"),
-        ("visits=6", "visits", 6.0),
-        ("visits=6.0", "visits", 6.0),
-        ("amount=59.75", "amount", 59.75),
-        ("city= Rome ", "city", "Rome"),
-        ("a=b=c=d", "a=b", "c=d"),
-    ],
-)
-def test_explain_takes_rows_by_what_a_column_says(cell, column, value, name, explained, tmp_path):
-    rows = ROWS.assign(**{"a=b": ["c=d", *"e" * (len(ROWS) - 1)]})
-    rows.loc[4, "amount"] = 59.75
-    (tmp_path / "new.csv").write_text(rows.to_csv(index=False))
-    (tmp_path / "new.parquet").write_bytes(rows.to_parquet(index=False))
-    found = sorted(found["row"] for found in explained("--id", cell, of=tmp_path / name))
-    assert found == np.flatnonzero(rows[column] == value).tolist()
-    assert found
-
-
 @pytest.mark.slow
 def test_explain_takes_the_oddest_of_chosen_rows(explained, monkeypatch):
     monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)  # many batches
-    rome = explained("--id", "city=Rome")
-    assert len(rome) > 20
-    assert explained("--id", "city=Rome", "--top", 3) == rome[:3]
-    both = {found["row"] for found in explained("--id", "city=Rome", "--row", 0)}
-    assert both == {0} | {found["row"] for found in rome}
+    chosen = [option for number in range(0, 100, 7) for option in ("--row", number)]
+    found = explained(*chosen)
+    assert [one["row"] for one in found] != sorted(one["row"] for one in found)
+    assert sorted(one["row"] for one in found) == [*range(0, 100, 7)]
+    assert explained(*chosen, "--top", 3) == found[:3]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--row", "150", "--row", "3"], "counted from 0 to 149; got 150"),
-        (["--id", "id=x", "--id", "id=000021"], "no row has 'id=x'. Write it as in"),
-        (["--id", "idd=1"], "by one of its columns; got 'idd'. Did you mean 'id'?"),
-        (["--id", "17"], "--id must be COLUMN=VALUE, such as order=A-17; got '17'."),
         (["--row", "-1"], "Invalid value for '--row'"),
     ],
 )

@@ -143,7 +143,7 @@ def test_an_output_folder_is_replaced_only_when_asked_and_done(big, model, fewli
 
 
 @pytest.mark.slow
-def test_without_renaming_the_output_folder_gets_a_marker(
+def test_an_output_folder_is_complete_with_its_marker_also_where_nothing_can_be_renamed(
     big, model, fewlier, tmp_path, monkeypatch
 ):
     """As on mounted object storage."""
@@ -156,18 +156,15 @@ def test_without_renaming_the_output_folder_gets_a_marker(
     monkeypatch.setattr(Path, "replace", refuse)
     out = tmp_path / "out"
     assert fewlier("score", big, "-m", model, "-o", out).code == 0
-    assert (out / "_SUCCESS").exists()
-    assert not (tmp_path / "renamed" / "_SUCCESS").exists()
+    assert {"_SUCCESS"} == {path.name for path in out.glob("_*")}
     assert pq.read_table(out).equals(pq.read_table(tmp_path / "renamed"))
     assert [*tmp_path.rglob(".*")] == []
-    (out / "_SUCCESS").unlink()  # as after a process that was killed
+    (out / "_SUCCESS").unlink()
+    (out / "_INCOMPLETE").touch()  # as after a process that was killed
     assert "must be new or empty" in fewlier("score", big, "-m", model, "-o", out).err
-    bad = big / "2026" / "b.parquet"
-    bad.write_bytes(b"PAR1 and nothing else")
-    assert fewlier("score", big, "-m", model, "-o", out, "--overwrite").code == 2
-    bad.unlink()
+    assert "must be complete" in fewlier("score", out, "-m", model, "-o", tmp_path / "no").err
     assert fewlier("score", big, "-m", model, "-o", out, "--overwrite").code == 0
-    assert (out / "_SUCCESS").exists()
+    assert {"_SUCCESS"} == {path.name for path in out.glob("_*")}
 
 
 def test_two_files_with_one_output_are_refused_by_name(big, model, fewlier, tmp_path):

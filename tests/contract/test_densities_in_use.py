@@ -98,7 +98,7 @@ def test_columns_and_remainder_add_up_to_the_score(name, selection):
     assert alone if selection == "best" else rest in explanation.meaning
     if explanation.remainder_name == "(none)":
         assert not explanation.remainder.any()
-    lines = explanation.to_arrow().to_pandas()
+    lines = explanation.to_frame()
     n_remainders = (lines["column"] == explanation.remainder_name).sum()
     assert n_remainders == (explanation.remainder != 0).sum()
 

@@ -41,7 +41,7 @@ def test_each_library_gets_its_own_frames(detector, library):
     scored = detector.score_frame(convert(ROWS), with_reason=True)
     explained = detector.explain(convert(ROWS)).to_frame()
     assert type(scored) is type(explained) is expected
-    of_arrow = detector.explain(pa.Table.from_pandas(ROWS)).to_arrow()
+    of_arrow = detector.explain(pa.Table.from_pandas(ROWS)).to_frame()
     assert as_lines(scored) == as_lines(detector.score_frame(ROWS, with_reason=True))
     assert [line["contribution"] for line in as_lines(explained)] == (
         of_arrow["contribution"].to_pylist()

@@ -1,12 +1,17 @@
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from fewlier.files.atomic import MARKER, replacing, replacing_folder
+from fewlier import UserError
+from fewlier.files.atomic import INCOMPLETE, SUCCESS, replacing, writing_folder
+from fewlier.files.folder import TableFolder
 
 
 def contents(folder):
@@ -126,31 +131,32 @@ def no_rename(request, monkeypatch):
 
 @pytest.mark.usefixtures("no_rename")
 @pytest.mark.parametrize("is_there", [True, False])
-def test_without_renaming_a_folder_is_written_to_and_marked_last(is_there, tmp_path):
+def test_a_folder_is_emptied_and_written_and_marked_last(is_there, tmp_path):
     path = tmp_path / "out"
     if is_there:
         (path / "old").mkdir(parents=True)
         (path / "old" / "a").touch()
-        (path / MARKER).touch()
-    with replacing_folder(path) as folder:
-        assert [*folder.iterdir()] == []
-        with replacing(folder / "a") as file:
+        (path / SUCCESS).touch()
+    with writing_folder(path) as folder:
+        assert contents(path) == {INCOMPLETE: b""}
+        with replacing(folder / "a.csv") as file:
             file.write(b"new")
-        assert contents(path) == {"a": b"new"}
-    assert contents(path) == {"a": b"new", MARKER: b""}
+        with pytest.raises(UserError, match="must be complete"):
+            TableFolder.find(path)
+    assert contents(path) == {"a.csv": b"new", SUCCESS: b""}
     assert [*tmp_path.iterdir()] == [path]
+    assert [file.name for file in TableFolder.find(path).paths] == ["a.csv"]
 
 
-@pytest.mark.usefixtures("no_rename")
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_without_renaming_a_failure_leaves_nothing_and_no_marker(error, is_there, tmp_path):
+def test_a_failure_leaves_an_empty_folder_or_none(error, is_there, tmp_path):
     path = tmp_path / "out"
     if is_there:
         path.mkdir()
 
     def write_and_fail():
-        with replacing_folder(path) as folder:
+        with writing_folder(path) as folder:
             (folder / "a").touch()
             raise error
 
@@ -159,35 +165,23 @@ def test_without_renaming_a_failure_leaves_nothing_and_no_marker(error, is_there
     assert [*tmp_path.rglob("*")] == [path] * is_there
 
 
-def test_a_volume_of_its_own_is_written_to_and_marked(tmp_path, monkeypatch):
-    """As a folder that a container mounts: it cannot be renamed, and others are elsewhere."""
-    path = tmp_path / "out"
-    path.mkdir()
-    monkeypatch.setattr(Path, "is_mount", lambda one: one == path)
-    with replacing_folder(path) as folder:
-        assert folder == path
-        (folder / "a").touch()
-    assert contents(path) == {"a": b"", MARKER: b""}
-
-
-def test_a_folder_of_an_image_is_emptied_and_filled_in_the_end(tmp_path, monkeypatch):
-    """In a container new folders can be renamed, and those of its image cannot."""
-    path, rename = tmp_path / "out", Path.rename
-    path.mkdir()
-    (path / "old").touch()
-
-    def refuse(one, other):
-        if one == path:
-            raise OSError(errno.EXDEV, "Invalid cross-device link")
-        return rename(one, other)
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    with replacing_folder(path) as folder:
-        (folder / "sub").mkdir()
-        (folder / "sub" / "a").touch()
-        assert [*path.iterdir()] == [path / "old"]
-    assert sorted(path.rglob("*")) == [path / MARKER, path / "sub", path / "sub" / "a"]
-    assert [*tmp_path.iterdir()] == [path]
+@pytest.mark.slow
+def test_a_folder_whose_writer_was_killed_is_not_taken_for_whole(tmp_path):
+    code = """if True:
+        import os, signal, sys
+        from fewlier.files.atomic import replacing, writing_folder
+        with writing_folder(sys.argv[1]) as folder:
+            with replacing(folder / "a.csv") as file:
+                file.write(b"a")
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "out"], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert contents(tmp_path / "out") == {"a.csv": b"a", INCOMPLETE: b""}
+    with pytest.raises(UserError, match=INCOMPLETE):
+        TableFolder.find(tmp_path / "out")
+    with writing_folder(tmp_path / "out") as folder:
+        assert contents(folder) == {INCOMPLETE: b""}
 
 
 def test_a_copy_that_fails_half_way_leaves_nothing(tmp_path, monkeypatch):
@@ -216,16 +210,6 @@ def test_a_file_that_may_not_be_replaced_stays(tmp_path, monkeypatch):
     assert contents(tmp_path) == {"a": b"old"}
 
 
-def test_other_errors_of_renaming_are_raised(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(OSError, match="Input/output"), replacing_folder(tmp_path / "out"):
-        pytest.fail("there is nothing to write to")
-    assert contents(tmp_path) == {}
-
-
 def test_a_folder_that_grows_while_it_is_removed_is_removed_all_the_same(tmp_path, monkeypatch):
     """A worker that is told to end may add a file meanwhile."""
     import shutil
@@ -239,7 +223,8 @@ def test_a_folder_that_grows_while_it_is_removed_is_removed_all_the_same(tmp_pat
     monkeypatch.setattr("shutil.rmtree", remove_and_add)
 
     def fail():
-        with replacing_folder(tmp_path / "out"):
+        with writing_folder(tmp_path / "out") as folder:
+            (folder / "sub").mkdir()
             raise ValueError
 
     with pytest.raises(ValueError, match=r"^$"):

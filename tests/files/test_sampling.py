@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fewlier import FewlierWarning, UserError
-from fewlier.files import reading, sampling, streams
+from fewlier.files import reading, reservoir, sampling, streams
 from fewlier.files.reading import Batch
 from fewlier.files.sampling import Sampler
 from fewlier.files.streams import read_stream
@@ -34,7 +34,7 @@ def small_limits(monkeypatch):
     monkeypatch.setattr(sampling, "MAX_NORMALS", 60)
     monkeypatch.setattr(sampling, "MAX_ANOMALIES", 12)
     monkeypatch.setattr(streams, "BLOCK_ROWS", 32)
-    monkeypatch.setattr(sampling, "_PART_ROWS", 16)
+    monkeypatch.setattr(reservoir, "MIN_PART_ROWS", 16)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 32)
 
 
@@ -324,18 +324,18 @@ def test_texts_in_dictionaries_are_counted_with_plain_ones(is_first):
 def test_a_wide_stream_holds_little_more_than_it_keeps(monkeypatch):
     """Of columns, not of rows, depends how many more; and rows are looked at in smaller blocks."""
     monkeypatch.setattr(reading, "_BATCH_CELLS", 300)
-    most, offer = [], sampling._Reservoir.offer
+    most, offer = [], reservoir.Reservoir.offer
 
-    def count(self, *rest):
-        offer(self, *rest)
-        most.append((sum(len(part.keys) for part in self.parts), len(rest[0].keys)))
+    def count(self, keys, rows):
+        offer(self, keys, rows)
+        most.append((len(self), len(keys)))
 
-    monkeypatch.setattr(sampling._Reservoir, "offer", count)
+    monkeypatch.setattr(reservoir.Reservoir, "offer", count)
     wide = pa.table({f"c{i}": np.arange(2000.0) for i in range(50)})
     sample = draw(wide, None)
     assert len(sample.rows) == 60
     assert max(size for _, size in most) == 6
-    assert max(held for held, _ in most) <= 60 + 6
+    assert max(held for held, _ in most) <= 60 + 60 // 8
 
 
 @pytest.mark.usefixtures("small_limits")

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from factories import small
 
@@ -139,11 +140,14 @@ def test_explanations_follow_the_columns_of_training_whatever_their_order(detect
     assert shuffled.columns == tuple(COLUMNS)
 
 
-@pytest.mark.parametrize("read", [lambda t: t.to_pandas(), lambda t: pl.from_arrow(t).to_pandas()])
-def test_to_arrow_has_a_line_per_row_and_column_and_reads_back(detector, read):
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [(pa.Table.from_pandas, pa.Table.to_pandas), (pl.from_pandas, pl.DataFrame.to_pandas)],
+)
+def test_to_frame_has_a_line_per_row_and_column_and_reads_back(detector, given, read):
     table = odd_rows()
-    explanation = detector.explain(table)
-    lines = read(explanation.to_arrow())
+    explanation = detector.explain(given(table))
+    lines = read(explanation.to_frame())
     assert lines.columns.tolist() == ["row", *Reason._fields]
     of_columns = lines[lines["column"] != explanation.remainder_name]
     assert of_columns["row"].tolist() == np.repeat(np.arange(len(table)), 4).tolist()
@@ -195,12 +199,12 @@ def test_categories_beyond_the_most_common_share_a_name():
 def test_no_rows_have_no_reasons(detector):
     explanation = detector.explain(leaves(1, seed=0)[:0])
     assert explanation.tops() == []
-    assert explanation.to_arrow().num_rows == 0
+    assert len(explanation.to_frame()) == 0
 
 
-def test_to_arrow_names_the_remainder_where_there_is_one(detector):
+def test_to_frame_names_the_remainder_where_there_is_one(detector):
     explanation = detector.explain(odd_rows())
-    lines = explanation.to_arrow().to_pandas()
+    lines = explanation.to_frame()
     assert explanation.remainder_name == "(orderings)"
     remainders = lines[lines["column"] == "(orderings)"]
     expected = explanation.remainder[explanation.remainder != 0]
@@ -210,7 +214,7 @@ def test_to_arrow_names_the_remainder_where_there_is_one(detector):
 
 def test_an_explanation_of_missing_cells_alone_reads_back(detector):
     nothing = odd_rows()[-1:]
-    lines = pl.from_arrow(detector.explain(nothing).to_arrow())
+    lines = detector.explain(pl.from_pandas(nothing)).to_frame()
     assert lines["value"].null_count() == len(lines)
 
 
@@ -320,6 +324,6 @@ def test_names_and_cells_that_utf_8_cannot_write_are_escaped_in_tables():
     cells = np.array(["a\ud800", "b"], dtype=object)[rng.integers(0, 2, 200)]
     rows = pd.DataFrame({0: rng.normal(size=200), 1: pd.Series(cells, dtype=object)})
     rows.columns = pd.Index(["x\udfff", "c"], dtype=object)
-    lines = small(max_epochs=1).fit(rows).explain(rows.head(20)).to_arrow()
-    assert {"x\\udfff", "c"} <= set(lines["column"].to_pylist())
-    assert {"a\\ud800", "b"} <= set(lines["value"].to_pylist())
+    lines = small(max_epochs=1).fit(rows).explain(rows.head(20)).to_frame()
+    assert {"x\\udfff", "c"} <= set(lines["column"])
+    assert {"a\\ud800", "b"} <= set(lines["value"])

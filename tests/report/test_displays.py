@@ -17,10 +17,9 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from fewlier import AnomalyDetector, UserError
+from fewlier import UserError
 from fewlier.report.plots import (
     CurveDisplay,
-    LambdaDisplay,
     PValueDisplay,
     ReasonDisplay,
     ScoreDisplay,
@@ -51,7 +50,6 @@ DISPLAYS = {
     "precision-recall": lambda detector, ax: CurveDisplay.from_detector(
         detector, X, Y, kind="precision_recall", ax=ax
     ),
-    "lambdas": lambda detector, ax: LambdaDisplay.from_detector(detector, ax=ax),
     "p-values": lambda detector, ax: PValueDisplay.from_detector(detector, X, ax=ax),
     "p-values of normals": lambda detector, ax: PValueDisplay.from_detector(detector, X, Y, ax=ax),
 }
@@ -269,17 +267,6 @@ def test_a_threshold_above_all_rows_has_no_precision():
     display.plot()
 
 
-def test_lambdas_of_a_loaded_model_are_those_of_the_fit(detector, tmp_path):
-    detector.save(tmp_path / "a.fewlier")
-    display = LambdaDisplay.from_detector(AnomalyDetector.load(tmp_path / "a.fewlier"))
-    assert display.summary.lambda_weights == detector.summary_.lambda_weights
-    assert [curve.lam for curve in display.summary.history] == [
-        line.lam for line in detector.history_
-    ]
-    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend[0].startswith("λ 0: ")
-
-
 def test_p_values_of_normal_rows_stay_in_the_band_and_others_leave_it():
     rng = np.random.default_rng(0)
     fair = PValueDisplay(p_values=rng.random(500), n_held_out=400, what="rows")
@@ -337,7 +324,7 @@ def test_twice_as_many_small_p_values_as_promised_are_never_called_right():
         PValueDisplay(p_values=p, n_held_out=m, what="rows labelled normal") for m in (250, 20_000)
     )
     assert (few.verdict, many.verdict) == ("scatter", "broken")
-    check = few.farthest
+    check = few.checks_[0]
     assert (check.alpha, check.share) == (0.01, 0.02)
     assert check.low < 0.005 < 0.02 < check.high < 0.03
 

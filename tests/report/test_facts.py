@@ -1,6 +1,7 @@
 """The facts on a page, gathered batch by batch."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from factories import FEATURES, payments
 
@@ -8,8 +9,7 @@ from fewlier import UserError
 from fewlier.files import reading
 from fewlier.files.reading import open_table
 from fewlier.report import facts as module
-from fewlier.report.facts import gather
-from fewlier.report.thresholds import tabulate_thresholds
+from fewlier.report.facts import gather, tabulate_thresholds
 from fewlier.scoring.files import explain_file
 from fewlier.table.label_column import LabelColumn
 
@@ -45,7 +45,7 @@ def test_many_batches_give_what_one_does(detector, table, facts):
     assert shares[-1] == 1
     np.testing.assert_array_equal(found.scores, facts.scores)
     np.testing.assert_array_equal(found.labels.codes, facts.labels.codes)
-    assert [row.row for row in found.rows] == [row.row for row in facts.rows]
+    assert [row["row"] for row in found.rows] == [row["row"] for row in facts.rows]
 
 
 @pytest.mark.slow
@@ -54,16 +54,17 @@ def test_rows_are_the_highest_scored_with_their_own_reasons(detector, table):
     found, _ = gathered(detector, table)
     with open_table(table) as file:
         top = explain_file(detector, file, module.N_ROWS)
-    assert [row.row for row in found.rows] == top.rows.tolist()
-    assert [row.score for row in found.rows] == top.explanation.score.tolist()
+    assert [row["row"] for row in found.rows] == top.rows.numbers.tolist()
+    assert [row["anomaly_score"] for row in found.rows] == top.explanation.score.tolist()
     for number, row in enumerate(found.rows[:20]):
         reasons = top.explanation.top(number)
-        assert [str(reason) for reason, _ in row.reasons] == [
-            str(reason) for reason in reasons[: len(row.reasons)]
+        assert [str(reason) for reason, _ in row["reasons"]] == [
+            str(reason) for reason in reasons[: len(row["reasons"])]
         ]
-        label = ROWS["fraud"].map({0: "normal", 1: "anomaly"}).fillna("")[row.row]
-        assert (row.others, row.label) == ((ROWS["id"][row.row],), label)
-        assert row.p_value == detector.p_value(ROWS[FEATURES].iloc[[row.row]])[0]
+        label = ROWS["fraud"].map({0: "normal", 1: "anomaly"}).get(number_of := row["row"])
+        assert row["others"] == (ROWS["id"][number_of],)
+        assert row["label"] == (None if pd.isna(label) else label)
+        assert row["p_value"] == detector.p_value(ROWS[FEATURES].iloc[[number_of]])[0]
 
 
 @pytest.mark.slow
@@ -124,5 +125,5 @@ def test_thresholds_count_the_rows_above_each(facts):
 
 
 def test_only_columns_that_are_reasons_are_sketched(facts):
-    reasons = {reason.column for row in facts.rows for reason, _ in row.reasons}
+    reasons = {reason.column for row in facts.rows for reason, _ in row["reasons"]}
     assert set(facts.sketches) == reasons

@@ -12,8 +12,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from words import BROKEN, NAMES, WIDTHS, wordy
 
+from fewlier.report.facts import tabulate_thresholds
 from fewlier.report.page import _short, render
-from fewlier.report.thresholds import tabulate_thresholds
 from fewlier_bench.studies.browser import PHONE, Screen, resize
 
 pytestmark = pytest.mark.slow
@@ -213,7 +213,7 @@ def test_controls_have_labels_and_figures_have_words(opened):
     )
     assert nameless == []
     figures = page.find_elements("css selector", "figure > svg")
-    assert len(figures) == 6
+    assert len(figures) == 5
     for figure in figures:
         assert figure.get_attribute("role") == "img"
         assert len(figure.get_attribute("aria-label")) > 20

@@ -14,14 +14,8 @@ from fewlier.files import reading
 from fewlier.files.reading import open_table
 from fewlier.process.progress import FitProgress
 from fewlier.report.plots import CurveDisplay
-from fewlier.scoring.files import (
-    ScoreReport,
-    evaluate_file,
-    explain_file,
-    fit_file,
-    read_rows,
-    score_file,
-)
+from fewlier.scoring.batches import ScoreReport
+from fewlier.scoring.files import evaluate_file, explain_file, fit_file, read_rows, score_file
 from fewlier.table import Table, infer_schema
 from fewlier.table.label_column import LabelColumn
 
@@ -168,7 +162,7 @@ def test_explanations_are_of_the_highest_scores_over_all_batches(opened, detecto
     monkeypatch.setattr(reading, "_BLOCK_BYTES", 600)
     top = explain_file(detector, opened(text()), 4)
     scores = detector.anomaly_score(ROWS[FEATURES])
-    assert top.rows.tolist() == np.argsort(-scores, kind="stable")[:4].tolist()
+    assert top.rows.numbers.tolist() == np.argsort(-scores, kind="stable")[:4].tolist()
     assert top.explanation.score.tolist() == np.sort(scores)[::-1][:4].tolist()
 
 

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from fewlier.cli import options
 from fewlier.cli.evaluate import print_kinds
-from fewlier.cli.inputs import open_table_and_model, read_cell, read_label
+from fewlier.cli.inputs import open_table_and_model, read_label
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json, print_grid
 from fewlier.process.escape import shown
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
-    from fewlier.scoring.files import TopRows
+    from fewlier.scoring.files import ExplainedRows
 
 N_EXPLAINED = 10
 
@@ -23,17 +23,13 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
     top: Annotated[
         int | None,
         option(
-            "Rows to explain, the oddest first. Default: 10, or all that --row and --id choose.",
+            "Rows to explain, the oddest first. Default: 10, or all that --row chooses.",
             "N",
             min=1,
         ),
     ] = None,
     row: Annotated[
         list[int] | None, option("Explain this row, counted from 0. Repeatable.", "N", min=0)
-    ] = None,
-    id_: Annotated[
-        list[str] | None,
-        option("Explain rows with this value. Repeatable.", "COLUMN=VALUE", "--id"),
     ] = None,
     columns: Annotated[int, option("Columns to name for each row.", "N", min=1)] = 3,
     label: options.LabelOrNone = None,
@@ -44,17 +40,14 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
     """Say which columns make the oddest rows, or the rows you choose, odd."""
     nothing = "nothing was lost."
     with open_table_and_model(table, model, "explaining", nothing) as (file, detector, show):
-        from fewlier.scoring.choice import RowChoice
         from fewlier.scoring.files import explain_file
 
-        cells = [read_cell(text, file.columns) for text in id_ or []]
-        choice = RowChoice(file, row or [], cells) if row or cells else None
-        n_rows = top or (None if choice else N_EXPLAINED)
+        n_rows = top or (None if row else N_EXPLAINED)
         labels = read_label(label, anomaly, normal)
-        rows = explain_file(detector, file, n_rows, labels, choice, show)
+        rows = explain_file(detector, file, n_rows, labels, row or (), show)
     if as_json:
         facts = {"threshold": detector.threshold_, "unit": detector.score_unit_}
-        facts |= {"rows": rows.records(detector, columns)}
+        facts |= {"rows": rows.records(columns)}
         if rows.by_kind is not None:
             facts["by_kind"] = [asdict(line) for line in rows.by_kind]
         echo_json(facts)
@@ -62,13 +55,13 @@ def explain(  # noqa: PLR0913 - options of a command are its arguments
         _print(rows, detector, columns)
 
 
-def _print(rows: "TopRows", detector: "AnomalyDetector", n_reasons: int) -> None:
+def _print(rows: "ExplainedRows", detector: "AnomalyDetector", n_reasons: int) -> None:
     echo(
         f"Scores are in {detector.score_unit_}; a row above {detector.threshold_:.4g} is an "
         "anomaly. Rows are counted from 0."
     )
     lines = []
-    records = rows.records(detector, n_reasons)
+    records = rows.records(n_reasons)
     for record, reasons in zip(records, rows.explanation.reasons(n_reasons), strict=True):
         lines.append(
             [

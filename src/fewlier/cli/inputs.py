@@ -123,15 +123,6 @@ def _value_like(default: object, text: str) -> object:
     return numbers if isinstance(default, tuple) else numbers[0] if len(numbers) == 1 else text
 
 
-def read_cell(text: str, columns: Collection[str]) -> tuple[str, str]:
-    """Read ``order=A-17``; the name and the value may both contain an equals sign."""
-    parts = text.split("=")
-    splits = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(1, len(parts))]
-    if not splits:
-        raise UserError(f"--id must be COLUMN=VALUE, such as order=A-17; got {text!r}.")
-    return next((split for split in splits if split[0] in columns), splits[0])
-
-
 def read_names(lists: list[str]) -> list[str]:
     """Read ``id,timestamp``, given once or more."""
     return [name.strip() for text in lists for name in text.split(",") if name.strip()]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fewlier.files.folder import TableFolder
-    from fewlier.scoring.files import ScoreReport
-    from fewlier.scoring.folders import Workers
+    from fewlier.scoring.batches import ScoreReport
+    from fewlier.scoring.folders import ScoreJobs
 
 CLUSTER = "Cluster"
 
@@ -38,7 +38,7 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
     ] = Path("-"),
     overwrite: Annotated[
         bool,
-        option("Replace an existing output folder, once all is done.", "", "--overwrite"),
+        option("Empty the output folder first, if it holds files.", "", "--overwrite"),
     ] = False,
     engine: Annotated[
         Literal["ray"] | None,
@@ -67,7 +67,7 @@ def score(  # noqa: PLR0913 - options of a command are its arguments
 ) -> None:
     """Add to each row its anomaly_score, is_anomaly, p_value and reason, in batches.
 
-    A folder or a pattern is scored file by file; the output folder appears when all is done.
+    A folder or a pattern is scored file by file; the output folder is complete with _SUCCESS in it.
     """
     from fewlier.files.folder import TableFolder
 
@@ -132,7 +132,7 @@ def _check_folder(folder: "TableFolder", output: Path, model: Path, *, overwrite
 
 def _engine(
     engine: str | None, model: Path, address: str | None, workers: int | None
-) -> "Callable[[], Workers] | None":
+) -> "Callable[[], ScoreJobs] | None":
     """Return what makes the workers; nothing is started before the table and the model are read."""
     if engine is None:
         for flag, value in (("--address", address), ("--workers", workers)):
@@ -141,7 +141,7 @@ def _engine(
         return None
     from fewlier.engines.ray import RayWorkers
 
-    return lambda: RayWorkers(model, address, workers)
+    return lambda: RayWorkers(model, address, workers).score
 
 
 def _score_folder(
@@ -149,15 +149,15 @@ def _score_folder(
     model: Path,
     output: Path,
     fdr: float | None,
-    engine: "Callable[[], Workers] | None",
+    engine: "Callable[[], ScoreJobs] | None",
 ) -> tuple["ScoreReport", str]:
     from fewlier.detector import AnomalyDetector
-    from fewlier.scoring.folders import score_folder
+    from fewlier.scoring.folders import score_folder, score_jobs
 
     detector = AnomalyDetector.load(model)
-    workers = engine() if engine else None
+    score = engine() if engine else score_jobs
     with progress("scoring", "no output was written.") as show:
-        report = score_folder(detector, folder, output, fdr=fdr, workers=workers, progress=show)
+        report = score_folder(detector, folder, output, fdr=fdr, score=score, progress=show)
     return report, detector.score_unit_
 
 

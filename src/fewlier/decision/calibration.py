@@ -23,7 +23,7 @@ from fewlier.decision.threshold import (
 )
 from fewlier.errors import ParameterError, warn
 from fewlier.modelfile.state import State, require
-from fewlier.table.arrays import Floats, Ints
+from fewlier.table.arrays import Bools, Floats, Ints
 
 NOTHING = "none"
 """How a guarantee begins that promises nothing."""
@@ -296,6 +296,10 @@ class Calibration:
                 f"there are {len(self.normal_scores)} distinct ones, and {outcome}. Fit on more "
                 "normal rows or ask for a higher rate."
             )
+
+    def is_anomaly(self, scores: Floats) -> Bools:
+        """Return which scores are above the threshold."""
+        return np.asarray(scores > self.threshold)
 
     def p_value(self, scores: Floats) -> Floats:
         """Return (1 + #{held-out normals with a score at least as high}) / (m + 1)."""

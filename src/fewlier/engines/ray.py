@@ -1,30 +1,35 @@
-"""Ray: files, or the blocks of a dataset, scored by a pool of actors that load the model once."""
+"""Ray: files, or the blocks of a dataset, scored by workers that each load the model once."""
 
 import logging
 import os
 import signal
 import threading
-from collections import Counter, deque
-from collections.abc import Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import pyarrow as pa
 import torch
 
+from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError, missing_package
 from fewlier.files.atomic import PathLike
 from fewlier.files.reading import batch_rows
 from fewlier.process.progress import Progress
-from fewlier.scoring.batches import BatchScorer
-from fewlier.scoring.folders import Job, Scored, Workers, score_jobs
+from fewlier.score.model import FittedModel
+from fewlier.scoring.batches import BatchScorer, Tally
+from fewlier.scoring.folders import Job, score_jobs
 
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.data import Dataset
 
-MAX_LOST = 3
-"""Times that a file or a block is begun again whose actor was lost."""
+MAX_RETRIES = 3
+"""Times that a file or a block is begun again whose worker was lost."""
+_SECONDS_TO_END = 10.0  # for workers that are told to
 
 
 def score(
@@ -75,15 +80,15 @@ def score(
         compute=ActorPoolStrategy(size=_n_workers(workers)),
         num_cpus=1,
         # Else a block that kills its actor is tried for ever. Ray 2.64 is to take this away.
-        max_task_retries=MAX_LOST,
+        max_task_retries=MAX_RETRIES,
     )
     scored.context.execution_options.preserve_order = True
     return scored
 
 
 @final
-class RayWorkers(Workers):
-    """Actors of a Ray cluster, which reads the files and writes to the folder under the same paths.
+class RayWorkers:
+    """Workers of a Ray cluster, which reads and writes files under the same paths as this process.
 
     Parameters
     ----------
@@ -92,108 +97,80 @@ class RayWorkers(Workers):
     address : str or None
         Of the cluster: "auto" finds one that is running; None starts one on this machine.
     workers : int or None
-        Actors; None for one per core.
+        Files that are scored at a time; None for one per core.
     """
 
     def __init__(
         self, model: PathLike, address: str | None = None, workers: int | None = None
     ) -> None:
-        self._model, self._workers = str(Path(model).absolute()), workers
+        self._path, self._workers = Path(model).absolute(), workers
         connect(address)
 
-    def score(self, jobs: Sequence[Job], progress: Progress) -> Generator[Scored]:
-        """Score files in any order, each by one actor; all are gone when this ends."""
-        jobs = [job._replace(source=job.source.absolute()) for job in jobs]
-        crew = _Crew(self._model, _n_workers(self._workers, len(jobs)))
+    def score(
+        self, model: FittedModel, jobs: Sequence[Job], progress: Progress
+    ) -> Generator[Tally]:
+        """Score files as `score_jobs` does; Ray tries that of a worker that was lost again."""
+        import ray
+
+        score_one = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_score_job)
+        file = self._path, self._path.stat().st_mtime_ns
+        waiting, running = deque(jobs), dict["ObjectRef[Any]", Job]()
         try:
-            for n_done, found in enumerate(crew.score(jobs), 1):
-                if isinstance(found, UserError):
-                    raise found
-                yield found
+            for n_done in range(1, len(jobs) + 1):
+                while waiting and len(running) < _n_workers(self._workers):
+                    job = waiting.popleft()
+                    job = job._replace(source=job.source.absolute())
+                    running[score_one.remote(*file, model.calibration.threshold, job)] = job
+                (done,), _ = ray.wait([*running], num_returns=1)
+                yield _result(done, running.pop(done))
                 progress(n_done / len(jobs))
         finally:
-            crew.dismiss()
+            for task in running:
+                ray.cancel(task, force=True)
+            if running:
+                ray.wait([*running], num_returns=len(running), timeout=_SECONDS_TO_END)
 
 
-@final
-class _Crew:
-    """Actors that score one file at a time; that of an actor that is lost is begun again."""
-
-    def __init__(self, model: str, size: int) -> None:
-        import ray
-
-        self._hire = ray.remote(num_cpus=1)(_FileScorer).remote
-        self._model = model
-        self._busy: dict[ObjectRef[Any], tuple[Any, Job | None]] = {}
-        self._idle: list[Any] = []
-        self._n_lost: Counter[Job | None] = Counter()  # by the file they had
-        for _ in range(size):
-            self._add()
-
-    def score(self, jobs: Sequence[Job]) -> Iterator[Scored | UserError]:
-        """Yield what files come to, or what the user can mend, as they are done."""
-        waiting, n_left = deque(jobs), len(jobs)
-        while n_left:
-            job, found = self._next()
-            if job and found is None:
-                waiting.appendleft(job)
-            elif job:
-                n_left -= 1
-                yield found
-            while waiting and self._idle:
-                self._give(self._idle.pop(), waiting.popleft())
-
-    def _next(self) -> tuple[Job | None, Any]:
-        """Wait for an actor; return the file that it had, if any, and None if it was lost."""
-        import ray
-
-        (done,), _ = ray.wait([*self._busy], num_returns=1)
-        actor, job = self._busy.pop(done)
-        try:
-            found = ray.get(done)
-        except ray.exceptions.RayError as error:
-            self._n_lost[job] += 1
-            is_lost = not isinstance(error, ray.exceptions.RayTaskError)
-            if self._n_lost[job] > MAX_LOST or not is_lost:
-                raise _failed(job, self._n_lost[job], error) from error
-            if not self._idle:
-                self._add()
-            return job, None
-        self._n_lost[None] = 0
-        self._idle.append(actor)
-        return job, found
-
-    def dismiss(self) -> None:
-        """End all actors, whatever they do."""
-        import ray
-
-        for actor in (*self._idle, *(actor for actor, _ in self._busy.values())):
-            ray.kill(actor)
-
-    def _add(self) -> None:
-        actor = self._hire(self._model)
-        self._busy[actor.__ray_ready__.remote()] = actor, None
-
-    def _give(self, actor: Any, job: Job) -> None:  # noqa: ANN401 - an actor's handle
-        self._busy[actor.score.remote(job)] = actor, job
+@cache
+def _load(path: Path, changed: int) -> FittedModel:  # noqa: ARG001 - a file that changes is another
+    """Read a model, once in each worker."""
+    torch.set_num_threads(1)
+    model: FittedModel = AnomalyDetector.load(path).model_
+    return model
 
 
-def _failed(job: Job | None, n_times: int, error: Exception) -> UserError:
-    """Return what to say of an actor that has failed in a way that another would not mend."""
+def _score_job(path: Path, changed: int, threshold: float, job: Job) -> Tally | UserError:
+    """Score a file; what the user can mend is returned, so that it arrives as one sentence."""
+    try:
+        model = _load(path, changed)
+        calibration = replace(model.calibration, threshold=threshold)
+        (tally,) = score_jobs(model.with_calibration(calibration), [job])
+        return tally
+    except UserError as error:
+        return UserError(str(error))
+
+
+def _result(task: "ObjectRef[Any]", job: Job) -> Tally:
+    """Return what was counted of a file, or say why there is nothing."""
     import ray
 
-    what = f"got {n_times} workers that were lost one after the other"
-    if isinstance(error, ray.exceptions.RayTaskError):
+    try:
+        found: Tally | UserError = ray.get(task)
+    except ray.exceptions.RayTaskError as error:
         words = str(error.cause).strip().splitlines()
-        what = ": ".join([f"got {type(error.cause).__name__}", *words[:1]])
-    if job is None:
-        return UserError(
-            f"A worker of Ray must be able to start; {what}. fewlier of this version and the model "
-            "file must be on every node, and a core and memory must be free."
-        )
+        raise _failed(job, ": ".join([type(error.cause).__name__, *words[:1]])) from error
+    except ray.exceptions.RayError as error:
+        lost = f"{MAX_RETRIES + 1} workers that were lost one after the other"
+        raise _failed(job, lost) from error
+    if isinstance(found, UserError):
+        raise found
+    return found
+
+
+def _failed(job: Job, what: str) -> UserError:
     return UserError(
-        f"{job.source}: a worker of Ray must be able to score it; {what}. If it takes more memory "
-        "than a worker has, use fewer --workers, or split the file."
+        f"{job.source}: a worker of Ray must be able to score this file; got {what}. A worker may "
+        "lack memory, or what the file needs: use fewer --workers, or split the file."
     )
 
 
@@ -226,12 +203,11 @@ def connect(address: str | None) -> None:
     ray.data.DataContext.get_current().enable_progress_bars = False
 
 
-def _n_workers(workers: int | None, most: int | None = None) -> int:
-    """Return how many actors to start; by default one per core of the cluster."""
+def _n_workers(workers: int | None) -> int:
+    """Return how many workers to have; by default one per core of the cluster."""
     import ray
 
-    n_workers = workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
-    return min(n_workers, n_workers if most is None else most)
+    return workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
 
 
 @final
@@ -251,20 +227,3 @@ class _BlockScorer:
             scored.append(self._scorer(batch, file="a block", start=start))
             start += batch.num_rows
         return pa.Table.from_batches(scored)
-
-
-@final
-class _FileScorer:
-    """An actor that scores files."""
-
-    def __init__(self, model: str) -> None:
-        torch.set_num_threads(1)
-        self._scorer = BatchScorer(model)
-
-    def score(self, job: Job) -> Scored | UserError:
-        """Score a file; what the user can mend is returned, so that it arrives as one sentence."""
-        try:
-            (scored,) = score_jobs(self._scorer.model, [job])
-            return scored
-        except UserError as error:
-            return UserError(str(error))

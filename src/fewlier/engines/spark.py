@@ -1,8 +1,8 @@
-"""Spark: the partitions of a DataFrame scored in Arrow batches, and a function for SQL."""
+"""Spark: the partitions of a DataFrame scored in Arrow batches."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,9 +50,16 @@ def score(df: "DataFrame", model: PathLike, *, with_reason: bool = True) -> "Dat
     >>> found["is_anomaly"].tail(2).tolist()
     [False, True]
     """
-    types = _spark_types()
+    try:
+        from pyspark.sql import types
+        from pyspark.sql.pandas.types import from_arrow_schema
+    except ImportError as error:
+        raise missing_package(
+            "fewlier.engines.spark needs Spark and Java 17", error, "spark"
+        ) from error
     check_free(df.columns)
-    schema = types.StructType([*df.schema.fields, *_added(with_reason).fields])
+    new = from_arrow_schema(pa.schema(added(with_reason)))
+    schema = types.StructType([*df.schema.fields, *new.fields])
     scorer = BatchScorer(Path(model).absolute(), with_reason=with_reason)
 
     def score_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,44 +67,6 @@ def score(df: "DataFrame", model: PathLike, *, with_reason: bool = True) -> "Dat
         return (_score(scorer, batch) for batch in batches)
 
     return df.mapInArrow(score_partition, schema)
-
-
-def to_udf(model: PathLike, *, with_reason: bool = True) -> Any:  # noqa: ANN401 - Spark's wrapper
-    """Return a function for SQL: of a struct of a row's columns, a struct of what scoring adds.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from fewlier import AnomalyDetector
-    >>> from fewlier.engines.spark import to_udf
-    >>> from pyspark.sql import SparkSession
-    >>> spark = SparkSession.builder.getOrCreate()
-    >>> amount = np.append(np.random.default_rng(0).normal(50, 10, 199), 400)
-    >>> payments = pd.DataFrame({"amount": amount})
-    >>> spark.createDataFrame(payments).createOrReplaceTempView("payments")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     AnomalyDetector(random_state=0).fit(payments).save(f"{folder}/fraud.fewlier")
-    ...     _ = spark.udf.register("anomaly", to_udf(f"{folder}/fraud.fewlier"))
-    ...     query = "SELECT amount, anomaly(struct(amount)).is_anomaly AS is_odd FROM payments"
-    ...     found = spark.sql(query).toPandas()
-    >>> found["is_odd"].tail(2).tolist()
-    [False, True]
-    """
-    _spark_types()
-    from pyspark.sql.functions import arrow_udf
-
-    scorer = BatchScorer(Path(model).absolute(), with_reason=with_reason)
-
-    def anomaly(rows: pa.Array) -> pa.Array:
-        torch.set_num_threads(1)
-        batch = pa.RecordBatch.from_struct_array(rows)
-        scored = _score(scorer, batch)
-        names = scored.schema.names[batch.num_columns :]
-        return pa.StructArray.from_arrays([scored[name] for name in names], names)
-
-    return arrow_udf(anomaly, _added(with_reason))
 
 
 def _score(scorer: BatchScorer, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -117,19 +86,3 @@ def _score(scorer: BatchScorer, rows: pa.RecordBatch) -> pa.RecordBatch:
     new = scored.columns[len(columns) :]
     schema = scorer.schema(rows.schema)
     return pa.RecordBatch.from_arrays([*columns, *new], schema=schema)
-
-
-def _added(with_reason: bool) -> Any:  # noqa: ANN401 - Spark ships no types that fit
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(pa.schema(added(with_reason)))
-
-
-def _spark_types() -> Any:  # noqa: ANN401 - a module
-    try:
-        from pyspark.sql import types
-    except ImportError as error:
-        raise missing_package(
-            "fewlier.engines.spark needs Spark and Java 17", error, "spark"
-        ) from error
-    return types

@@ -32,12 +32,7 @@ def make_model() -> Any:  # noqa: ANN401 - a PythonModel
                     f"'reasons' must be how many columns to name for each row, 0 or more; got {n}."
                 )
             why = self.detector.explain(model_input)
-            calibration = self.detector.model_.calibration
-            found: dict[str, Any] = {
-                "anomaly_score": why.score,
-                "is_anomaly": why.score > calibration.threshold,
-                "p_value": calibration.p_value(why.score),
-            }
+            found = why.scored.columns()
             if n:
                 rows = why.tops(n=n)
                 found["reasons"] = [json.dumps([one.to_json() for one in row]) for row in rows]

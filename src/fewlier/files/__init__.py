@@ -1,4 +1,5 @@
 """Tables in files and folders: read in batches, sampled, and written whole or not at all.
 
-Read in this order: atomic, text, parquet, reading, folder, streams, tally, sampling, writing.
+Read in this order: atomic, text, parquet, reading, folder, streams, tally, reservoir, sampling,
+writing.
 """

@@ -14,8 +14,8 @@ from fewlier.process.signals import removed_if_stopped, whole
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-MARKER = "_SUCCESS"
-"""Says of a folder that it is whole, where it could not be made whole by renaming it."""
+SUCCESS, INCOMPLETE = "_SUCCESS", "_INCOMPLETE"
+"""Files that say of an output folder that all of it is written, and that it is not."""
 # What renaming comes to on mounted object storage; Google's says that too many files are open.
 _NO_RENAME = {
     *(errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM, errno.EMFILE)
@@ -71,104 +71,41 @@ def _rename(temporary: Path, target: Path) -> None:
 
 
 @contextmanager
-def replacing_folder(path: PathLike) -> Iterator[Path]:
-    """Make a folder that takes the place of `path` when the block ends well; yields where to write.
+def writing_folder(path: PathLike) -> Iterator[Path]:
+    """Make a folder, or empty the one that is there, and let the block write to it.
 
-    When it does not, whatever was at `path` is as before. Where folders cannot be renamed, as in
-    object storage, or `path` is a volume of its own, the folder itself is emptied and written to,
-    and a file `MARKER` comes last.
+    It holds `INCOMPLETE` until the block has ended well, and `SUCCESS` from then on. When the block
+    does not end well, nothing is left of what it wrote, unless the process was killed.
     """
     target = Path(path).resolve()
-    can_rename = not target.is_mount() and _can_rename_beside(target)
-    write = _aside if can_rename else _in_place
-    with write(target) as folder:
-        yield folder
-
-
-@contextmanager
-def _aside(target: Path) -> Iterator[Path]:
-    aside, old = _hidden_names(target)
-    with removed_if_stopped(aside), removed_if_stopped(old):
-        with whole():
-            aside.mkdir()
-        try:
-            yield aside
-            with whole():
-                _exchange(aside, target, old)
-        finally:
-            for folder in (aside, old):
-                _remove(folder)
-
-
-def _exchange(aside: Path, target: Path, old: Path) -> None:
-    """Put a folder in the place of another, and that one, if there is one, aside."""
-    try:
-        if target.exists():
-            target.rename(old)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        _empty(target)  # it belongs to the image of a container, which cannot change
-        for path in aside.iterdir():
-            path.rename(target / path.name)
-        (target / MARKER).touch()
-    else:
-        aside.rename(target)
-
-
-@contextmanager
-def _in_place(target: Path) -> Iterator[Path]:
-    was_there = target.exists()
+    was_there, incomplete = target.exists(), target / INCOMPLETE
     with removed_if_stopped(target):
         with whole():
             target.mkdir(exist_ok=True)
-            (target / MARKER).unlink(missing_ok=True)
-            _empty(target)
+            incomplete.touch()
         try:
+            _empty(target, incomplete)
             yield target
-            (target / MARKER).touch()
+            with whole():
+                for left in target.rglob(".*.tmp"):  # of a writer that was killed
+                    left.unlink()
+                (target / SUCCESS).touch()
+                incomplete.unlink()
         except BaseException:
-            _empty(target)
+            _empty(target, incomplete)
+            incomplete.unlink()
             if not was_there:
-                _remove(target)
+                target.rmdir()
             raise
 
 
-def _can_rename_beside(target: Path) -> bool:
-    """Whether folders that hold files can be renamed where one is to be."""
-    probe, other = _hidden_names(target)
-    with whole():
-        probe.mkdir()
-        try:
-            (probe / "file").touch()
-            probe.rename(other)
-        except OSError as error:
-            if error.errno not in _NO_RENAME:
-                raise
-            return False
-        finally:
-            for folder in (probe, other):
-                _remove(folder)
-    return True
-
-
-def _hidden_names(target: Path) -> tuple[Path, Path]:
-    """Return two names beside a path that nothing has."""
-    one, other = (target.with_name(f".{secrets.token_hex(8)}.tmp") for _ in range(2))
-    return one, other
-
-
-def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            _remove(path)
-        else:
-            path.unlink()
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder if it is there; once more where somebody has added to it meanwhile."""
+def _empty(folder: Path, but: Path) -> None:
+    """Remove what a folder holds; once more where somebody has added to it meanwhile."""
     for pause in (0.0, 0.5):
-        if folder.exists():
+        if found := [path for path in folder.iterdir() if path != but]:
             time.sleep(pause)
-            shutil.rmtree(folder, ignore_errors=True)
+        for path in found:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import final
 
 from fewlier.errors import UserError
-from fewlier.files.atomic import PathLike
+from fewlier.files.atomic import INCOMPLETE, PathLike
 from fewlier.files.reading import Batch, TableFile, is_standard, open_table
 from fewlier.process.escape import list_names, list_some
 from fewlier.process.progress import ReadSoFar, Tell, untold
@@ -51,6 +51,12 @@ class TableFolder:
         if is_standard(path) or folder.is_file():
             return None
         if folder.is_dir():
+            if (folder / INCOMPLETE).exists():
+                raise UserError(
+                    f"{name}: a folder of tables must be complete; got one that was being written "
+                    f"when the process was killed, or still is. Write it again, or delete "
+                    f"{str(folder / INCOMPLETE)!r} to read what is there."
+                )
             found = (p for p in sorted(folder.rglob("*")) if p.is_file())
             seen = [p for p in found if not _is_hidden(p.relative_to(folder))]
         elif glob.has_magic(name):
@@ -108,12 +114,12 @@ class TableFolder:
         """Bytes of each file."""
         return tuple(path.stat().st_size for path in self.paths)
 
-    def files(self) -> Iterator[tuple[Path, TableFile, int]]:
-        """Open one file after the other: its path below the root, and the bytes before it."""
+    def files(self) -> Iterator[tuple[TableFile, int]]:
+        """Open one file after the other, and count the bytes before it."""
         n_before = 0
         for path, size in zip(self.paths, self.sizes, strict=True):
             with open_table(path) as file:
-                yield path.relative_to(self.root), file, n_before
+                yield file, n_before
             n_before += size
 
     def share_read(self, file: TableFile, n_before: int) -> float:
@@ -123,7 +129,7 @@ class TableFolder:
     def batches(self, tell: Tell = untold) -> Iterator[Batch]:
         """Yield the rows of all files, of which some may have none, and tell how much was read."""
         n_rows = 0
-        for _, file, n_before in self.files():
+        for file, n_before in self.files():
             n_of_file = 0
             for batch in file.batches(may_be_empty=True):
                 yield batch

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from fewlier.errors import CellError, ColumnErrors, FileError, UserError, noting, raise_all
-from fewlier.files.reading import Batch, batch_rows, naming
+from fewlier.files.reading import Batch, naming
+from fewlier.files.reservoir import Reservoir
 from fewlier.files.streams import blocks, check_same, concatenated
 from fewlier.files.tally import LevelCounts
-from fewlier.table.arrays import Bools, Codes, Floats, Ints
+from fewlier.table.arrays import Codes, Ints
 from fewlier.table.cells import check_finite
 from fewlier.table.declarations import IGNORE
 from fewlier.table.label_column import LabelColumn, LabelReader
@@ -30,7 +31,6 @@ docs/evidence/COSTS.md.
 """
 MAX_ANOMALIES = 10_000
 """Labelled anomalies that are kept of a stream; of more, a sample."""
-_PART_ROWS = 8192
 
 
 @final
@@ -133,72 +133,22 @@ class Places:
         return FileError(f"{file}: {CellError(error.found, row, error.remedy)}")
 
 
-class _Kept(NamedTuple):
-    """Some rows, with the key, the position and the place of the label of each."""
+class _Drawn(NamedTuple):
+    """Some rows, with the position of each, and the place of its label."""
 
     rows: pa.Table
-    keys: Floats
     positions: Ints
     labels: Ints
 
-    def take(self, chosen: Ints) -> "_Kept":
-        return _Kept(
-            self.rows.take(pa.array(chosen)),
-            self.keys[chosen],
-            self.positions[chosen],
-            self.labels[chosen],
-        )
+    def take(self, chosen: Ints) -> "_Drawn":
+        rows = self.rows.take(pa.array(chosen))
+        return _Drawn(rows, self.positions[chosen], self.labels[chosen])
 
     @classmethod
-    def joined(cls, parts: Iterable["_Kept"]) -> "_Kept":
-        tables, keys, positions, labels = zip(*parts, strict=True)
-        return cls(
-            concatenated(tables),
-            np.concatenate(keys),
-            np.concatenate(positions),
-            np.concatenate(labels),
-        )
-
-
-@final
-class _Reservoir:
-    """The rows with the smallest keys, at most so many."""
-
-    def __init__(self, most: int) -> None:
-        self.most, self.parts = most, list[_Kept]()
-        self._n, self._bound = 0, np.inf
-
-    def offer(self, part: _Kept, chosen: Bools) -> None:
-        rows = np.flatnonzero(chosen & (part.keys < self._bound))
-        if not len(rows):
-            return
-        self.parts.append(part.take(rows))
-        self._n += len(rows)
-        if self._n > self.most + batch_rows(part.rows.num_columns):
-            self.shrink()
-
-    def shrink(self) -> None:
-        """Keep the rows of the smallest keys, in their order.
-
-        One part after the other is cut, so that rows are not twice in memory.
-        """
-        if self._n > self.most:
-            keys = np.concatenate([part.keys for part in self.parts])
-            self._bound = float(np.partition(keys, self.most - 1)[self.most - 1])
-            for number, part in enumerate(self.parts):
-                self.parts[number] = part.take(np.flatnonzero(part.keys <= self._bound))
-            self.parts, self._n = [*_merged(self.parts)], self.most
-
-
-def _merged(parts: Sequence[_Kept]) -> Iterator[_Kept]:
-    """Yield parts with small ones put together; each column of each takes memory by itself."""
-    waiting: list[_Kept] = []
-    for number, part in enumerate(parts, 1):
-        waiting.append(part)
-        if sum(len(one.keys) for one in waiting) >= _PART_ROWS or number == len(parts):
-            joined = _Kept.joined(waiting)
-            yield joined._replace(rows=joined.rows.combine_chunks())
-            waiting = []
+    def joined(cls, parts: Sequence["_Drawn"]) -> "_Drawn":
+        tables, positions, labels = zip(*parts, strict=True)
+        rows = concatenated(tables).combine_chunks()
+        return cls(rows, np.concatenate(positions), np.concatenate(labels))
 
 
 @final
@@ -221,7 +171,8 @@ class Sampler:
     def __init__(self, label: LabelColumn | None, seed: int, declared: Mapping[str, str]) -> None:
         self._reader = label and LabelReader(label)
         self._rng = np.random.default_rng(seed)
-        self._anomalies, self._others = _Reservoir(MAX_ANOMALIES), _Reservoir(MAX_NORMALS)
+        self._anomalies = Reservoir(MAX_ANOMALIES, _Drawn.joined)
+        self._others = Reservoir(MAX_NORMALS, _Drawn.joined)
         self._totals = dict.fromkeys((ANOMALY, NORMAL, UNLABELLED), 0)
         self._levels = LevelCounts()
         self._ignored = {name for name, said in declared.items() if said == IGNORE}
@@ -258,9 +209,12 @@ class Sampler:
             self._totals[code] += int((codes == code).sum())
         self._levels.add(features)
         keys = self._rng.random(len(codes)) + (codes == UNLABELLED)
-        part = _Kept(features, keys, n_before + np.arange(len(codes)), places)
-        self._anomalies.offer(part, codes == ANOMALY)
-        self._others.offer(part, codes != ANOMALY)
+        part, is_anomaly = (
+            _Drawn(features, n_before + np.arange(len(codes)), places),
+            codes == ANOMALY,
+        )
+        self._anomalies.offer(np.where(is_anomaly, keys, np.inf), part)
+        self._others.offer(np.where(is_anomaly, np.inf, keys), part)
 
     def _read_labels(self, rows: pa.Table) -> tuple[Ints, Codes]:
         """Return the place of each row's label, and what it means."""
@@ -291,12 +245,7 @@ class Sampler:
         self._first = first, pa.schema(known)
 
     def _sample(self) -> Sample:
-        parts = list[_Kept]()
-        for reservoir in (self._anomalies, self._others):
-            reservoir.shrink()
-            parts += reservoir.parts
-            reservoir.parts = []
-        whole = _Kept.joined(parts)
+        whole = _Drawn.joined(self._anomalies.drain() + self._others.drain())
         whole = whole.take(np.argsort(whole.positions))
         labels, kinds = None, dict[str, int]()
         if self._reader:

@@ -1,4 +1,4 @@
-"""Data files out: CSV and Parquet, batch by batch, whole or not at all; and rows put by on disk."""
+"""Data files out: CSV and Parquet, batch by batch, whole or not at all; rows that wait on disk."""
 
 import csv
 import gzip
@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, TypeAlias, cast
+from typing import IO, Any, TypeAlias, cast, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fewlier.errors import UserError
-from fewlier.files.atomic import PathLike, replacing, replacing_folder
+from fewlier.files.atomic import PathLike, replacing, writing_folder
 from fewlier.files.reading import Batch, is_standard
 from fewlier.files.text import DELIMITERS
 from fewlier.process.signals import whole
 from fewlier.table.arrays import Floats
 
 Write: TypeAlias = Callable[[pa.Table], None]
-Scored: TypeAlias = tuple[Batch, Floats]
-"""Rows of a file, and their scores."""
+_SCORES = "anomaly_score"
+"""The column of scores of rows that are read once more."""
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 _PARQUET_ENDINGS = (".parquet", ".pq")
@@ -123,14 +123,10 @@ def check_output(path: PathLike, *inputs: PathLike) -> None:
 
 @contextmanager
 def create_folder(path: PathLike) -> Iterator[Path]:
-    """Make a folder, whole or not at all, as `check_folder_output` allows; yields where to write.
-
-    The folder is there, in place of another, when the block has ended well, or, where folders
-    cannot be renamed, its marker.
-    """
+    """Make a folder, in place of what is there; `writing_folder` says when it is complete."""
     try:
-        with replacing_folder(path) as aside:
-            yield aside
+        with writing_folder(path) as folder:
+            yield folder
     except OSError as error:
         raise _not_writable(path, error) from error
 
@@ -154,7 +150,7 @@ def check_folder_output(path: PathLike, *inputs: PathLike, overwrite: bool = Fal
             "path, or replace it with --overwrite."
         )
     try:
-        probe = target.with_name(f".{secrets.token_hex(8)}.tmp")
+        probe = (target if target.exists() else target.parent) / f".{secrets.token_hex(8)}.tmp"
         with whole():
             probe.mkdir()
             probe.rmdir()
@@ -228,19 +224,33 @@ def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:
     return write
 
 
-@contextmanager
-def put_by(batches: Iterable[Scored]) -> Iterator[Iterator[Scored]]:
-    """Read all batches, and yield them once more in their order; memory holds one at a time."""
-    with tempfile.TemporaryFile() as file:
-        kept = []
-        for batch, scores in batches:
-            for rows in (batch.rows, pa.table([scores], names=["score"])):
-                with pa.ipc.new_stream(file, rows.schema) as writer:
-                    writer.write_table(rows)
-            kept.append(replace(batch, rows=batch.rows.schema.empty_table()))
-        file.seek(0)
+@final
+class Spool:
+    """Rows and their scores on disk, until they are read once more; memory holds one batch."""
 
-        def read() -> pa.Table:
-            return pa.ipc.open_stream(file).read_all()
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `__exit__`
+        self._batches = list[Batch]()
 
-        yield ((replace(batch, rows=read()), read()["score"].to_numpy().copy()) for batch in kept)
+    def __enter__(self) -> "Spool":
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what is on disk."""
+        self._file.close()
+
+    def keep(self, batch: Batch, scores: Floats) -> None:
+        """Write a batch, which has no column `_SCORES`, and the scores of its rows."""
+        rows = batch.rows.append_column(_SCORES, pa.array(scores))
+        with pa.ipc.new_stream(self._file, rows.schema) as writer:
+            writer.write_table(rows)
+        self._batches.append(replace(batch, rows=batch.rows.schema.empty_table()))
+
+    def read(self) -> Iterator[tuple[Batch, Floats]]:
+        """Yield the batches in their order."""
+        self._file.seek(0)
+        for batch in self._batches:
+            rows = pa.ipc.open_stream(self._file).read_all()
+            scores = rows[_SCORES].to_numpy().copy()
+            yield replace(batch, rows=rows.drop_columns(_SCORES)), scores

@@ -4,9 +4,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
+import pyarrow as pa
 
 from fewlier.errors import UserError
 from fewlier.process import markup
@@ -14,17 +15,15 @@ from fewlier.process.escape import encodable
 from fewlier.reasons.expectation import Expectation, expect
 from fewlier.reasons.reason import VISIBLE, Reason
 from fewlier.score.model import FittedModel
-from fewlier.table import Encoded, Table
+from fewlier.scoring.scored import Scored
 from fewlier.table.arrays import Floats, Ints
 from fewlier.table.cells import number_text
 from fewlier.table.origin import Origin
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
 N_SHOWN = 10
 """Rows that a notebook shows, those that score highest."""
+N_REASONS = 3
+"""Columns that the reason of an anomaly names, at most."""
 
 
 @final
@@ -76,9 +75,7 @@ class Explanation:
     True
     """
 
-    table: Table
-    encoded: Encoded
-    score: Floats
+    scored: Scored
     model: FittedModel
     origin: Origin = field(default_factory=Origin)
 
@@ -90,7 +87,12 @@ class Explanation:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return self.table.names
+        return self.scored.rows.names
+
+    @property
+    def score(self) -> Floats:
+        """Anomaly scores of the rows, shape (n,)."""
+        return self.scored.scores
 
     @property
     def contributions(self) -> Floats:
@@ -125,25 +127,18 @@ class Explanation:
     @cached_property
     def _parts(self) -> Floats:
         """Contributions, and last the remainder, shape (n, D + 1)."""
-        return self.model.scorer.contributions(self.encoded)
+        return self.model.scorer.contributions(self.scored.encoded)
 
     @cached_property
     def expected(self) -> Expectation:
         """What was expected of every cell given the others, row by row: n x D cells."""
         n_cells = len(self.score) * len(self.columns)
         rows, columns = np.divmod(np.arange(n_cells), len(self.columns))
-        return expect(self.model, self.encoded, rows, columns)
+        return expect(self.model, self.scored.encoded, rows, columns)
 
     def take(self, rows: Ints) -> "Explanation":
         """Return the explanation of some rows, given by their positions."""
-        cells = self.table.take(rows), self.encoded.take(rows)
-        return Explanation(*cells, self.score[rows], self.model, self.origin.take(rows))
-
-    def followed_by(self, other: "Explanation") -> "Explanation":
-        """Return this explanation with the rows of another after its own, without an index."""
-        table = self.table.followed_by(other.table)
-        encoded = self.encoded.followed_by(other.encoded)
-        return Explanation(table, encoded, np.concatenate([self.score, other.score]), self.model)
+        return Explanation(self.scored.take(rows), self.model, self.origin.take(rows))
 
     def top(self, row: Hashable, n: int = 3) -> list[Reason]:
         """Return the n columns that add most to the score of one row, the largest first.
@@ -165,11 +160,11 @@ class Explanation:
 
     def tops(self, rows: Iterable[Hashable] | None = None, n: int = 3) -> list[list[Reason]]:
         """Return the top n columns of some rows, or of all; much faster than row by row."""
-        places = range(len(self.encoded)) if rows is None else map(self._place, rows)
+        places = range(len(self.scored)) if rows is None else map(self._place, rows)
         chosen = np.fromiter(places, dtype=np.int64)
         order = np.argsort(-self.contributions[chosen], axis=1, kind="stable")[:, :n]
         lines = np.repeat(np.arange(len(chosen)), order.shape[1])
-        found = expect(self.model, self.encoded.take(chosen), lines, order.ravel())
+        found = expect(self.model, self.scored.encoded.take(chosen), lines, order.ravel())
         reasons: list[list[Reason]] = [[] for _ in chosen]
         for cell, (line, column) in enumerate(zip(lines, order.ravel().tolist(), strict=True)):
             reasons[line].append(self._reason(int(chosen[line]), column, found, cell))
@@ -188,7 +183,7 @@ class Explanation:
 
     def _place(self, row: Hashable) -> int:
         """Return the position of a row."""
-        n = len(self.encoded)
+        n = len(self.scored)
         if isinstance(row, Integral):
             if -n <= int(row) < n:
                 return int(row) % n
@@ -207,44 +202,19 @@ class Explanation:
         return int(np.ravel(found)[0])
 
     def _value(self, name: str, row: int) -> float | str | None:
-        cell: Any = self.table.written.get(name, self.table.cells[name])[row]
+        rows = self.scored.rows
+        cell: Any = rows.written.get(name, rows.cells[name])[row]
         if isinstance(cell, str):
             return cell
         return None if cell is None or np.isnan(cell) else float(cell)
 
-    def to_arrow(self) -> "pa.Table":
+    def to_frame(self) -> Any:  # noqa: ANN401 - of any library
         """Return one line per row and column: row, column, value (as text), contribution, expected.
 
-        A row whose score has a remainder has one more line, named `remainder_name`. Expectations
-        are as in `Reason`, categories and probabilities in lists; null where there are none.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> lines = AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0]]).to_arrow()
-        >>> lines.select(["row", "column", "value"]).to_pylist()
-        [{'row': 0, 'column': 'x0', 'value': '0'}, {'row': 0, 'column': 'x1', 'value': '9'}]
-        """
-        import pyarrow as pa
-
-        lines = []
-        for row, rest in enumerate(self.remainder.tolist()):
-            lines += [self._line(row, column) for column in range(len(self.columns))]
-            if rest:
-                lines.append({"row": row, "column": self.remainder_name, "contribution": rest})
-        pair = pa.struct([("category", pa.string()), ("probability", pa.float64())])
-        types = {"row": pa.int64(), "column": pa.string(), "value": pa.string()}
-        types |= dict.fromkeys(Reason._fields[2:], pa.float64())
-        types |= {"expected_categories": pa.list_(pair), "aspect": pa.string(), "form": pa.string()}
-        types |= {"unlike_training": pa.bool_()}
-        return pa.Table.from_pylist(lines, pa.schema(types))
-
-    def to_frame(self) -> Any:  # noqa: ANN401 - of any library
-        """Return `to_arrow` as a DataFrame of the library that X came in; of arrays as it is.
-
-        A pandas index is kept: all lines about a row have its label.
+        It is a DataFrame of the library that X came in, or of pyarrow if it was an array or a
+        stream; of a pandas index, all lines about a row have the label. A row whose score has a
+        remainder has one more line, named `remainder_name`. Expectations are as in `Reason`,
+        categories and probabilities in lists; null where there are none.
 
         Examples
         --------
@@ -259,8 +229,18 @@ class Explanation:
         >>> lines.loc["melon", ["column", "value"]].to_dict("records")
         [{'column': 'size', 'value': '9.5'}, {'column': 'weight', 'value': '30'}]
         """
-        lines = self.to_arrow()
-        return self.origin.take(lines["row"].to_numpy()).frame(lines)
+        lines = []
+        for row, rest in enumerate(self.remainder.tolist()):
+            lines += [self._line(row, column) for column in range(len(self.columns))]
+            if rest:
+                lines.append({"row": row, "column": self.remainder_name, "contribution": rest})
+        pair = pa.struct([("category", pa.string()), ("probability", pa.float64())])
+        types = {"row": pa.int64(), "column": pa.string(), "value": pa.string()}
+        types |= dict.fromkeys(Reason._fields[2:], pa.float64())
+        types |= {"expected_categories": pa.list_(pair), "aspect": pa.string(), "form": pa.string()}
+        types |= {"unlike_training": pa.bool_()}
+        found = pa.Table.from_pylist(lines, pa.schema(types))
+        return self.origin.take(found["row"].to_numpy()).frame(found)
 
     def _repr_html_(self) -> str:
         """Show the rows that score highest, with the reasons of each."""
@@ -268,16 +248,16 @@ class Explanation:
         return markup.fragment(self._title(len(order)), [self.take(order)._as_lines(order)])
 
     def _title(self, n_shown: int) -> str:
-        calibration = self.model.calibration
-        n_rows, n_above = len(self.score), int((self.score > calibration.threshold).sum())
-        above = f"{n_above:,} above the threshold of {calibration.threshold:.4g} {self.unit}"
+        n_rows, threshold = len(self.score), self.model.calibration.threshold
+        n_above = int(self.scored.is_anomaly.sum())
+        above = f"{n_above:,} above the threshold of {threshold:.4g} {self.unit}"
         highest = f". The {n_shown} that score highest:" if n_shown < n_rows else ""
         return f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}, {above}{highest}"
 
     def _as_lines(self, rows: Ints) -> markup.Html:
         """Return the reasons of all rows as lines of a table; `rows` are their positions in X."""
         labels = rows if self.origin.index is None else self.origin.index
-        p_values = self.model.calibration.p_value(self.score)
+        p_values = self.scored.p_values
         found = self.reasons() if len(rows) else []
         longest = max((why.contribution for reasons in found for why in reasons), default=1.0)
         lines: list[list[str | markup.Bar]] = []
@@ -298,7 +278,11 @@ class Explanation:
         return {"row": row} | reason._asdict() | texts | {"expected_categories": pairs}
 
 
-def explain(model: FittedModel, table: Table, origin: Origin | None = None) -> Explanation:
-    """Score rows in the form of the training table, and say why."""
-    encoded = model.encoder.encode(table)
-    return Explanation(table, encoded, model.score(encoded), model, origin or Origin())
+def reasons_of_anomalies(model: FittedModel, scored: Scored) -> list[str | None]:
+    """Return the reason of each row that is an anomaly, in words; None for the others."""
+    texts: list[str | None] = [None] * len(scored)
+    flagged = np.flatnonzero(scored.is_anomaly)
+    found = Explanation(scored.take(flagged), model).reasons(N_REASONS) if len(flagged) else []
+    for row, reasons in zip(flagged, found, strict=True):
+        texts[row] = "; ".join(map(str, reasons))
+    return texts

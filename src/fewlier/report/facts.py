@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -10,38 +10,29 @@ import pyarrow as pa
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import KindEvaluation, evaluate_kinds
+from fewlier.decision.threshold import false_alarm_interval
 from fewlier.detector import AnomalyDetector
-from fewlier.files.reading import Batch, TableFile
+from fewlier.files.reading import TableFile
+from fewlier.files.reservoir import Reservoir
 from fewlier.fitting.summary import Summary
 from fewlier.process.progress import Progress
-from fewlier.reasons.explanation import Explanation
+from fewlier.reasons.explanation import N_REASONS, Explanation
 from fewlier.reasons.reason import Reason
 from fewlier.report.sketches import Sketch
 from fewlier.scoring.batches import Tally
-from fewlier.scoring.files import FileLabels, explain_batches
-from fewlier.scoring.scored import N_REASONS
-from fewlier.table.arrays import Bools, Floats
+from fewlier.scoring.files import FileLabels, RowsOfFile, scored_batches
+from fewlier.table.arrays import Bools, Floats, Ints
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, Labels
 
-N_ROWS = 200  # the highest-scored rows on a page
-N_FLAGGED = 500  # rows above the threshold, drawn at random, that show which columns matter
-N_OTHERS = 2  # columns unknown to the model, such as an id, that are shown with each row
-
-
-class RowFacts(NamedTuple):
-    """A row: its number in the file, the cells of other columns, its score, its label, and why.
-
-    Each reason comes with the place of its value in the sketch of its column; None if missing.
-    """
-
-    row: int
-    others: tuple[str, ...]
-    score: float
-    p_value: float
-    label: str
-    kind: str
-    reasons: tuple[tuple[Reason, float | None], ...]
+N_ROWS = 200
+"""Highest-scored rows on a page."""
+N_FLAGGED = 500
+"""Rows above the threshold, drawn at random, that show which columns matter."""
+N_OTHERS = 2
+"""Columns unknown to the model, such as an id, that are shown with each row."""
+N_QUANTILES, N_HIGHEST = 300, 100
+"""Thresholds that the slider stops at: quantiles of all scores, and the highest scores."""
 
 
 @final
@@ -65,8 +56,9 @@ class Facts:
         Scores of each kind of anomaly against normal rows, where labels name kinds.
     others : tuple of str
         Columns of the table, unknown to the model, that are shown with each row.
-    rows : tuple of RowFacts
-        The highest-scored rows, the highest first.
+    rows : tuple of dict
+        The highest-scored rows, the highest first: `RowsOfFile.records`, and the texts of `others`.
+        Each reason comes with the place of its value in the sketch of its column; None if missing.
     sketches : dict of str to Sketch
         Training normals in each column that is a reason for one of these rows.
     flagged : Explanation
@@ -85,7 +77,7 @@ class Facts:
     labels: Labels | None
     by_kind: tuple[KindEvaluation, ...]
     others: tuple[str, ...]
-    rows: tuple[RowFacts, ...]
+    rows: tuple[dict[str, Any], ...]
     sketches: dict[str, Sketch]
     flagged: Explanation
     drift: Drift
@@ -106,44 +98,13 @@ class Facts:
     @property
     def is_above(self) -> Bools:
         """Which rows score above the threshold."""
-        return np.asarray(self.scores > self.calibration.threshold)
+        return self.calibration.is_anomaly(self.scores)
 
     @property
     def has_both_labels(self) -> bool:
         """Whether scores can be compared with labels, if need be with unlabelled rows."""
         codes = () if self.labels is None else self.labels.compared
         return NORMAL in codes and ANOMALY in codes
-
-
-@final
-class _Kept:
-    """The rows of a file with the smallest keys, as they were read, and why they scored so."""
-
-    rows: pa.Table
-    why: Explanation
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.keys = np.empty(0)
-        self.numbers = np.empty(0, dtype=np.int64)
-
-    def offer(self, keys: Floats, batch: Batch, why: Explanation) -> None:
-        """Keep the rows of a batch with small enough keys; never one with an infinite key."""
-        order = np.argsort(keys, kind="stable")[: self.most]
-        order = order[np.isfinite(keys[order])]
-        rows, why = batch.rows.take(order), why.take(order)
-        if len(self.numbers):
-            rows, why = pa.concat_tables([self.rows, rows]), self.why.followed_by(why)
-        self.keys = np.concatenate([self.keys, keys[order]])
-        self.numbers = np.concatenate([self.numbers, batch.start + order])
-        kept = np.argsort(self.keys, kind="stable")[: self.most]
-        self.keys, self.numbers = self.keys[kept], self.numbers[kept]
-        self.rows, self.why = rows.take(kept), why.take(kept)
-
-    def cells(self, names: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Return what the kept rows have in some columns, as text."""
-        rows = self.rows.select(list(names)).to_pylist()
-        return [tuple("" if row[n] is None else str(row[n]) for n in names) for row in rows]
 
 
 def gather(
@@ -159,30 +120,24 @@ def gather(
 
     The page calls the table `source` and the model `model`.
     """
-    reader = label and FileLabels(label, file)
-    rng, tally = np.random.default_rng(0), Tally(detector.model_)
-    top, flagged = _Kept(N_ROWS), _Kept(N_FLAGGED)
-    parts = []
-    for batch, why in tally.count(explain_batches(detector.model_, file, progress)):
-        is_above = why.score > detector.threshold_
-        top.offer(-why.score, batch, why)
-        flagged.offer(np.where(is_above, rng.random(len(is_above)), np.inf), batch, why)
-        parts.append(why.score)
-        if reader:
-            reader.add(batch)
-    scores, labels = np.concatenate(parts), reader and reader.read()
+    reader, fitted = label and FileLabels(label, file), detector.model_
+    rng, tally, parts = np.random.default_rng(0), Tally.zero(fitted), []
+    top, flagged = Reservoir(N_ROWS, RowsOfFile.joined), Reservoir(N_FLAGGED, RowsOfFile.joined)
+    batches = reader.passing(file.batches()) if reader else file.batches()
+    for batch, scored in scored_batches(fitted, file, batches, progress):
+        tally = tally.plus(Tally.of(fitted, batch, scored))
+        rows = RowsOfFile.of(batch, scored)
+        top.offer(-scored.scores, rows)
+        flagged.offer(np.where(scored.is_anomaly, rng.random(len(scored)), np.inf), rows)
+        parts.append(scored.scores)
+    scores, labels, highest = np.concatenate(parts), reader and reader.read(), top.in_order()
     trained = detector.summary_.labelled_kinds
-    used = {"", *detector.model_.encoder.schema.sources, label and label.name}
+    used = {"", *fitted.encoder.schema.sources, label and label.name}
     others = tuple(name for name in file.columns if name not in used)[:N_OTHERS]
-    explanation = top.why
-    reasons, sketches = _draw_reasons(detector, explanation)
-    p_values = detector.model_.calibration.p_value(scores[top.numbers])
-    rows = []
-    lines = zip(top.numbers.tolist(), top.cells(others), p_values.tolist(), reasons, strict=True)
-    for number, cells, p_value, placed in lines:
-        known = {} if labels is None else labels.record(number)
-        told = known.get("label") or "", known.get("kind") or ""
-        rows.append(RowFacts(number, cells, float(scores[number]), p_value, *told, placed))
+    reasons, sketches = _draw_reasons(Explanation(highest.scored, fitted))
+    lines = zip(highest.records(labels, reasons), _texts(highest.cells, others), strict=True)
+    drawn = flagged.in_order() if len(flagged) else highest
+    report = tally.report(fitted)
     return Facts(
         source=source,
         model=model,
@@ -192,19 +147,25 @@ def gather(
         labels=labels,
         by_kind=evaluate_kinds(scores, labels, detector.threshold_, trained) if labels else (),
         others=others,
-        rows=tuple(rows),
+        rows=tuple(record | {"others": texts} for record, texts in lines),
         sketches=sketches,
-        flagged=flagged.why if len(flagged.numbers) else explanation,
-        drift=tally.drift,
-        n_impossible=tally.n_impossible,
+        flagged=Explanation(drawn.scored, fitted),
+        drift=report.drift,
+        n_impossible=report.n_impossible,
     )
 
 
+def _texts(cells: pa.Table, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return what rows have in some columns, as text."""
+    rows = cells.select(list(names)).to_pylist() if names else [{}] * cells.num_rows
+    return [tuple("" if row[n] is None else str(row[n]) for n in names) for row in rows]
+
+
 def _draw_reasons(
-    detector: AnomalyDetector, explanation: Explanation
-) -> tuple[list[tuple[tuple[Reason, float | None], ...]], dict[str, Sketch]]:
+    explanation: Explanation,
+) -> tuple[list[list[tuple[Reason, float | None]]], dict[str, Sketch]]:
     """Return the reasons of each row with the places of their values, and the sketches used."""
-    model, encoded = detector.model_, explanation.encoded
+    model, encoded = explanation.model, explanation.scored.encoded
     sketches: dict[str, Sketch] = {}
     rows = []
     for i, why in enumerate(explanation.reasons(N_REASONS)):
@@ -216,5 +177,39 @@ def _draw_reasons(
             target, is_impossible = float(encoded.targets[i, d]), bool(encoded.impossible[i, d])
             place = sketches[name].place(target, is_impossible) if encoded.observed[i, d] else None
             placed.append((reason, place))
-        rows.append(tuple(placed))
+        rows.append(placed)
     return rows, sketches
+
+
+def tabulate_thresholds(facts: Facts) -> dict[str, Any]:
+    """Return, as JSON values, ascending thresholds and the number of rows above each.
+
+    They are quantiles of the scores, the highest scores one by one, and the model's own threshold,
+    at position `start`. `rate` is the false-alarm rate by the held-out normals; for 95 % of such
+    thresholds the true rate is between `rate_low` and `rate_high`.
+    """
+    scores, own = facts.scores, facts.calibration.threshold
+    quantiles = np.quantile(scores, np.linspace(0, 1, N_QUANTILES), method="nearest")
+    steps = np.unique(np.concatenate([quantiles, np.sort(scores)[-N_HIGHEST:], [own]]))
+    held_out = facts.calibration.normal_scores
+    n_above = _count_above(held_out, steps)
+    low, high = false_alarm_interval(n_above, len(held_out))
+    found: dict[str, Any] = {
+        "thresholds": steps.tolist(),
+        "start": int(np.searchsorted(steps, own)),
+        "above": _count_above(scores, steps).tolist(),
+        "rate": ((1 + n_above) / (1 + len(held_out))).tolist(),
+        "rate_low": low.tolist(),
+        "rate_high": high.tolist(),
+        "rows": len(scores),
+    }
+    if facts.labels is not None:
+        for name, label in (("normal", NORMAL), ("anomalous", ANOMALY)):
+            labelled = scores[facts.labels.compared == label]
+            above = _count_above(labelled, steps).tolist()
+            found[name] = {"rows": len(labelled), "above": above}
+    return found
+
+
+def _count_above(scores: Floats, steps: Floats) -> Ints:
+    return np.asarray(len(scores) - np.searchsorted(np.sort(scores), steps, side="right"))

@@ -8,13 +8,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from fewlier.report.facts import Facts
-from fewlier.report.plots import (
-    CurveDisplay,
-    LambdaDisplay,
-    PValueDisplay,
-    ReasonDisplay,
-    ScoreDisplay,
-)
+from fewlier.report.plots import CurveDisplay, PValueDisplay, ReasonDisplay, ScoreDisplay
 from fewlier.report.plots.base import Display
 from fewlier.report.plots.rates import CurveKind
 from fewlier.table.labels import NORMAL
@@ -27,7 +21,6 @@ ALT = {
     "roc": "ROC curve with a 95 % band.",
     "precision_recall": "Precision-recall curve with a 95 % band.",
     "p_values": "Share of rows with a p-value up to each value, compared with the diagonal.",
-    "lambdas": "Validation curves of the members by lambda.",
 }
 """What each figure shows, for those who cannot see it."""
 
@@ -42,7 +35,6 @@ def make_displays(facts: Facts) -> dict[str, Display]:
             scores=facts.scores, threshold=threshold, unit=facts.summary.unit, labels=codes
         ),
         "columns": ReasonDisplay.from_mean(facts.flagged, is_above),
-        "lambdas": LambdaDisplay(facts.summary),
     }
     normal, what = facts.scores, "all rows"
     if labels is not None:

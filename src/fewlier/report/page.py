@@ -14,9 +14,8 @@ from fewlier.files.atomic import PathLike
 from fewlier.files.writing import write_bytes
 from fewlier.process.escape import number, shown
 from fewlier.process.markup import breakable
-from fewlier.report.facts import Facts
+from fewlier.report.facts import Facts, tabulate_thresholds
 from fewlier.report.figures import draw, locate_x_axis, make_displays
-from fewlier.report.thresholds import tabulate_thresholds
 
 MAX_TEXT = 120  # characters of a cell or a name
 MAX_COLUMNS = 300  # columns that are listed

@@ -1,4 +1,4 @@
 """Rows with their scores, from batches, files and folders.
 
-Read in this order: scored, choice, batches, files, folders.
+Read in this order: scored, batches, files, folders.
 """

@@ -1,52 +1,36 @@
-"""A batch of rows with its scores: the one way to score, and what is counted over all batches."""
+"""Rows scored batch by batch, and what is counted over all batches."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 
-from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift
 from fewlier.detector import AnomalyDetector
 from fewlier.files.atomic import PathLike
 from fewlier.files.reading import Batch, naming
-from fewlier.reasons.explanation import Explanation, explain
+from fewlier.files.writing import Write
+from fewlier.process.threads import ahead
+from fewlier.reasons.explanation import reasons_of_anomalies
 from fewlier.score.model import FittedModel
-from fewlier.scoring.scored import added, check_free, judge
-from fewlier.table import Table
+from fewlier.scoring.scored import Scored, added, check_free
 from fewlier.table.arrays import Floats, Ints
+from fewlier.table.forms import Unread
+from fewlier.table.frame import all_unread
 
 
-class ScoredBatch(NamedTuple):
-    """Rows with their scores, and a function that explains some of them."""
+def score_batches(model: FittedModel, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Scored]]:
+    """Yield batches with the scores of their rows, while the next are read and scored."""
+    return ahead(lambda batch: (batch, score_batch(model, batch)), batches)
 
-    batch: Batch
-    table: Table
-    scores: Floats
-    explain: Callable[[Ints], Explanation]
 
-    @classmethod
-    def of(cls, batch: Batch, why: Explanation) -> "ScoredBatch":
-        """Return rows that have been explained."""
-        return cls(batch, why.table, why.score, why.take)
-
-    def add_scores(
-        self, model: FittedModel, threshold: float, *, typed: bool = False, with_reason: bool = True
-    ) -> pa.Table:
-        """Return the rows with the columns that `ADDED` names, the reason only where it is wanted.
-
-        `typed` gives columns of text the types of the model.
-        """
-        explain = self.explain if with_reason else None
-        new = judge(self.scores, model.calibration, threshold, explain)
-        rows = self.batch.typed(self.table, model.encoder.schema) if typed else self.batch.rows
-        for name, column in zip(new.column_names, new.columns, strict=True):
-            rows = rows.append_column(name, column)
-        return rows
+def score_batch(model: FittedModel, batch: Batch, scores: Floats | None = None) -> Scored:
+    """Score the rows of a batch, unless their scores are known already."""
+    return Scored.of(model, batch.table(model.encoder.schema), scores)
 
 
 @final
@@ -127,97 +111,139 @@ class BatchScorer:
         with naming(file):
             schema = self.schema(rows.schema)
         batch = Batch(file, pa.Table.from_batches([rows]), start, None)
-        scored = ScoredBatch.of(batch, explain(self.model, batch.table(self.model.encoder.schema)))
-        threshold = self.model.calibration.threshold
-        whole = scored.add_scores(self.model, threshold, with_reason=self.with_reason)
-        new = whole.columns[rows.num_columns :]
-        return pa.RecordBatch.from_arrays(
-            [*rows.columns, *(column.combine_chunks() for column in new)], schema=schema
-        )
+        scored = score_batch(self.model, batch)
+        reasons = reasons_of_anomalies(self.model, scored) if self.with_reason else None
+        new = (column.combine_chunks() for column in scored.to_arrow(reasons).columns)
+        return pa.RecordBatch.from_arrays([*rows.columns, *new], schema=schema)
 
 
 def _scorer(path: str, with_reason: bool) -> BatchScorer:
     return BatchScorer(path, with_reason=with_reason)
 
 
-def explain_later(model: FittedModel, batch: Batch, scores: Floats) -> ScoredBatch:
-    """Return scored rows of which only those that turn out to be flagged are explained."""
-    table = batch.table(model.encoder.schema)
-    return ScoredBatch(batch, table, scores, lambda rows: explain(model, table.take(rows)))
+@final
+@dataclass(frozen=True)
+class ScoreReport:
+    """What scoring a file came to.
+
+    `n_impossible` counts, by column, the cells whose value the column cannot have: a category
+    never seen, a negative count; `unread` those in another form than the column's, which count as
+    missing. `passed_through` names the columns that the model does not know.
+    `threshold` is the model's own, or that of the file, infinite where no row can be above it.
+    """
+
+    n_rows: int
+    n_above_threshold: int
+    threshold: float
+    passed_through: tuple[str, ...]
+    n_impossible: dict[str, int]
+    unread: dict[str, int]
+    drift: Drift
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values; an infinite threshold is None."""
+        threshold = self.threshold if np.isfinite(self.threshold) else None
+        lists = {"passed_through": list(self.passed_through), "drift": self.drift.to_json()}
+        return asdict(self) | lists | {"threshold": threshold}
 
 
 @final
+@dataclass(frozen=True, eq=False)
 class Tally:
-    """What is counted over all rows of a file while they are scored."""
+    """What is counted over rows while they are scored; it travels between processes.
 
-    def __init__(self, model: FittedModel) -> None:
-        self._model, self._names = model, model.encoder.schema.names
-        self._calibration: Calibration = model.calibration
-        self._cells = [np.zeros_like(part) for part in model.reference.counts]
-        self._ranks = self._calibration.counts(np.empty(0))
-        self._n_impossible = np.zeros(len(self._names), dtype=np.int64)
-        self._passed_through: dict[str, None] = {}
-        self.unread: Counter[str] = Counter()  # cells that could not be read, by column
+    Parameters
+    ----------
+    ranks : array (m + 1,)
+        Rows by the rank of their scores among the m held-out normals.
+    cells : tuple of arrays
+        Rows by bin, for each column.
+    n_impossible : array (d,)
+        Cells whose value their column cannot have.
+    n_above : int
+        Rows above the threshold.
+    names : tuple of str
+        The columns of the rows.
+    unread : dict of str to Unread
+        Cells that could not be read, by column.
+    """
 
-    def count(
-        self, explained: Iterator[tuple[Batch, Explanation]]
-    ) -> Iterator[tuple[Batch, Explanation]]:
-        """Count rows and pass them on."""
-        for batch, why in explained:
-            self.add_rows(batch, why)
-            yield batch, why
+    ranks: Ints
+    cells: tuple[Ints, ...]
+    n_impossible: Ints
+    n_above: int
+    names: tuple[str, ...]
+    unread: dict[str, Unread]
 
-    def add_rows(self, batch: Batch, why: Explanation) -> None:
-        """Count rows."""
-        self._ranks += self._calibration.counts(why.score)
-        self._passed_through |= dict.fromkeys(batch.rows.column_names)
-        self._n_impossible += why.encoded.impossible.sum(0)
-        self.unread.update({name: cells.n for name, cells in why.table.unread.items()})
-        counts = self._model.reference.count(why.encoded)
-        for total, new in zip(self._cells, counts, strict=True):
-            total += new
+    @classmethod
+    def zero(cls, model: FittedModel) -> "Tally":
+        """Count no rows."""
+        ranks = model.calibration.counts(np.empty(0))
+        cells = tuple(map(np.zeros_like, model.reference.counts))
+        return cls(ranks, cells, np.zeros(model.encoder.n_columns, np.int64), 0, (), {})
 
-    def totals(self) -> dict[str, Any]:
-        """Return what was counted, as JSON values, for `add`."""
-        return {
-            "ranks": self._ranks.tolist(),
-            "cells": [part.tolist() for part in self._cells],
-            "n_impossible": self._n_impossible.tolist(),
-            "passed_through": list(self._passed_through),
-            "unread": dict(self.unread),
-        }
+    @classmethod
+    def of(cls, model: FittedModel, batch: Batch, scored: Scored) -> "Tally":
+        """Count the rows of a batch."""
+        return cls(
+            model.calibration.counts(scored.scores),
+            model.reference.count(scored.encoded),
+            scored.n_impossible,
+            int(scored.is_anomaly.sum()),
+            tuple(batch.rows.column_names),
+            all_unread({}, scored.rows.unread, batch.start),
+        )
 
-    def add(self, totals: Mapping[str, Any]) -> None:
-        """Count the rows that another has counted, by the same model."""
-        self._ranks += np.array(totals["ranks"], dtype=np.int64)
-        for total, new in zip(self._cells, totals["cells"], strict=True):
-            total += np.array(new, dtype=total.dtype)
-        self._n_impossible += np.array(totals["n_impossible"], dtype=np.int64)
-        self._passed_through |= dict.fromkeys(totals["passed_through"])
-        self.unread.update(totals["unread"])
+    def plus(self, other: "Tally") -> "Tally":
+        """Return the counts of these rows and of further ones, by the same model."""
+        return Tally(
+            self.ranks + other.ranks,
+            tuple(own + new for own, new in zip(self.cells, other.cells, strict=True)),
+            self.n_impossible + other.n_impossible,
+            self.n_above + other.n_above,
+            tuple(dict.fromkeys(self.names + other.names)),
+            all_unread(self.unread, other.unread, 0),
+        )
 
-    @property
-    def n_rows(self) -> int:
-        """Rows seen."""
-        return int(self._ranks.sum())
+    def report(self, model: FittedModel) -> ScoreReport:
+        """Say what was counted, by the model whose threshold was used."""
+        schema = model.encoder.schema
+        impossible = zip(schema.names, self.n_impossible.tolist(), strict=True)
+        return ScoreReport(
+            n_rows=int(self.ranks.sum()),
+            n_above_threshold=self.n_above,
+            threshold=model.calibration.threshold,
+            passed_through=tuple(name for name in self.names if name not in schema.given),
+            n_impossible={name: n for name, n in impossible if n},
+            unread={name: cells.n for name, cells in self.unread.items()},
+            drift=model.drift(self.ranks, self.cells),
+        )
 
-    @property
-    def passed_through(self) -> tuple[str, ...]:
-        """Columns of the rows that the model does not know."""
-        known = set(self._model.encoder.schema.given)
-        return tuple(name for name in self._passed_through if name not in known)
 
-    @property
-    def n_impossible(self) -> dict[str, int]:
-        """Cells whose value their column cannot have, by column."""
-        return {name: int(n) for name, n in zip(self._names, self._n_impossible, strict=True) if n}
+def write_scores(
+    model: FittedModel,
+    batches: Iterable[tuple[Batch, Scored]],
+    write: Write | None,
+    *,
+    typed: bool = False,
+) -> Tally:
+    """Write batches with the columns that `ADDED` names, and count their rows.
 
-    @property
-    def drift(self) -> Drift:
-        """How the rows seen differ from the training normals."""
-        return self._model.drift(self._ranks, self._cells)
+    `typed` gives columns of text the types of the model. Without `write` rows are only counted.
+    """
+    total = Tally.zero(model)
+    for batch, scored in batches:
+        if write is not None:
+            rows = batch.typed(scored.rows, model.encoder.schema) if typed else batch.rows
+            new = scored.to_arrow(reasons_of_anomalies(model, scored))
+            for field, column in zip(new.schema, new.columns, strict=True):
+                rows = rows.append_column(field, column)
+            write(rows)
+        total = total.plus(Tally.of(model, batch, scored))
+    return total
 
-    def threshold(self, fdr: float) -> float:
-        """Return the threshold that keeps a false-discovery rate among the rows seen."""
-        self._calibration.warn_if_none(fdr, self._ranks)
-        return self._calibration.at_discovery_rate(fdr, self._ranks).threshold
+
+def at_discovery_rate(model: FittedModel, rate: float, ranks: Ints) -> FittedModel:
+    """Move the threshold to where it keeps a false-discovery rate among rows of these ranks."""
+    model.calibration.warn_if_none(rate, ranks)
+    return model.with_calibration(model.calibration.at_discovery_rate(rate, ranks))

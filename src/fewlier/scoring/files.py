@@ -1,32 +1,36 @@
 """A detector on data files: fit, update, score, explain, evaluate; rows are scored in batches."""
 
+import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
 
-from fewlier.decision.drift import Drift
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.decision.threshold import check_share
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import LeftOutWarning, UserError, warn
 from fewlier.files.folder import TableFolder
 from fewlier.files.reading import Batch, TableFile, naming
-from fewlier.files.writing import Write, put_by
+from fewlier.files.reservoir import Reservoir
+from fewlier.files.writing import Spool, Write
 from fewlier.process.progress import FitProgress, Progress, silent
-from fewlier.process.threads import ahead
-from fewlier.reasons.explanation import Explanation, explain
+from fewlier.reasons.explanation import Explanation
 from fewlier.score.model import FittedModel
-from fewlier.scoring.batches import ScoredBatch, Tally, explain_later
-from fewlier.scoring.choice import RowChoice
-from fewlier.scoring.scored import check_free
+from fewlier.scoring.batches import (
+    ScoreReport,
+    at_discovery_rate,
+    score_batch,
+    score_batches,
+    write_scores,
+)
+from fewlier.scoring.scored import Scored, check_free
 from fewlier.table import Table
-from fewlier.table.arrays import Floats, Ints
+from fewlier.table.arrays import Ints
 from fewlier.table.forms import Unread
 from fewlier.table.frame import all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
@@ -51,6 +55,12 @@ class FileLabels:
         with naming(batch.file, batch.start):
             cells = batch.rows[self._reader.column.name].to_pylist()
             self._rows.append(self._reader.add(cells))
+
+    def passing(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Read the labels of batches, and pass these on."""
+        for batch in batches:
+            self.add(batch)
+            yield batch
 
     def read(self, *, is_complete: bool = False) -> Labels:
         """Return the labels of the whole file, and warn of what they were taken for."""
@@ -134,46 +144,6 @@ def update_file(
         return detector.update(features, found, progress=progress)
 
 
-@final
-@dataclass(frozen=True)
-class ScoreReport:
-    """What scoring a file came to.
-
-    `n_impossible` counts, by column, the cells whose value the column cannot have: a category
-    never seen, a negative count; `unread` those in another form than the column's, which count as
-    missing. `passed_through` names the columns that the model does not know.
-    `threshold` is the model's own, or that of the file, infinite where no row can be above it.
-    """
-
-    n_rows: int
-    n_above_threshold: int
-    threshold: float
-    passed_through: tuple[str, ...]
-    n_impossible: dict[str, int]
-    unread: dict[str, int]
-    drift: Drift
-
-    @classmethod
-    def of(cls, tally: Tally, threshold: float, n_above: int) -> "ScoreReport":
-        """Return what was counted, and what a threshold made of it."""
-        return cls(
-            tally.n_rows,
-            n_above,
-            threshold,
-            tally.passed_through,
-            tally.n_impossible,
-            dict(tally.unread),
-            tally.drift,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values; an infinite threshold is None."""
-        threshold = self.threshold if np.isfinite(self.threshold) else None
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        lists = {"passed_through": list(self.passed_through), "drift": self.drift.to_json()}
-        return own | lists | {"threshold": threshold}
-
-
 def score_file(
     detector: AnomalyDetector,
     file: TableFile,
@@ -193,97 +163,93 @@ def score_file(
     with naming(file.name):
         check_free(file.columns)
     model: FittedModel = detector.model_
-    tally, threshold, n_above = Tally(model), detector.threshold_, 0
-    explained = tally.count(explain_batches(model, file, progress, may_be_empty=True))
-    with ExitStack() as stack:
-        if fdr is None:
-            scored = (ScoredBatch.of(batch, why) for batch, why in explained)
-        else:
-            check_share("fdr", fdr)
-            pairs = ((batch, why.score) for batch, why in explained)
-            again = stack.enter_context(put_by(pairs))
-            scored = (explain_later(model, batch, scores) for batch, scores in again)
-            threshold = tally.threshold(fdr)
-        for one in scored:
-            write(one.add_scores(model, threshold, typed=typed))
-            n_above += int((one.scores > threshold).sum())
-    return ScoreReport.of(tally, threshold, n_above)
+    scored = scored_batches(model, file, file.batches(may_be_empty=True), progress)
+    if fdr is None:
+        return write_scores(model, scored, write, typed=typed).report(model)
+    check_share("fdr", fdr)
+    with Spool() as spool:
+        ranks = model.calibration.counts(np.empty(0))
+        for batch, one in scored:
+            spool.keep(batch, one.scores)
+            ranks += model.calibration.counts(one.scores)
+        model = at_discovery_rate(model, fdr, ranks)
+        again = ((batch, score_batch(model, batch, scores)) for batch, scores in spool.read())
+        return write_scores(model, again, write, typed=typed).report(model)
 
 
-def explain_batches(
-    model: FittedModel,
-    file: TableFile,
-    progress: Progress = silent,
-    *,
-    may_be_empty: bool = False,
-) -> Iterator[tuple[Batch, Explanation]]:
-    """Yield the batches of a file, each with the scores of its rows, and why they have them."""
-    for batch, _, why in _explain_chosen(model, file, progress, None, may_be_empty):
-        yield batch, why
-
-
-def _explain_chosen(
-    model: FittedModel,
-    file: TableFile,
-    progress: Progress,
-    choice: RowChoice | None,
-    may_be_empty: bool = False,
-) -> Iterator[tuple[Batch, Ints, Explanation]]:
-    """Yield batches with the positions of the chosen rows, and the explanation of these.
-
-    At the end warn of unread cells.
-    """
-
-    def explain_one(chosen: tuple[Batch, Ints]) -> tuple[Batch, Ints, Table, Explanation]:
-        batch, places = chosen
-        table = batch.table(model.encoder.schema)
-        is_whole = len(places) == table.n_rows
-        return *chosen, table, explain(model, table if is_whole else table.take(places))
-
+def scored_batches(
+    model: FittedModel, file: TableFile, batches: Iterable[Batch], progress: Progress
+) -> Iterator[tuple[Batch, Scored]]:
+    """Yield batches of a file with their scores, and in the end warn of cells not read."""
     unread: dict[str, Unread] = {}
-    find = choice.find if choice else _all_rows
-    chosen = ((batch, find(batch)) for batch in file.batches(may_be_empty=may_be_empty))
-    for batch, places, table, why in ahead(explain_one, chosen):
-        unread = all_unread(unread, table.unread, batch.start)
-        yield batch, places, why
+    for batch, scored in score_batches(model, batches):
+        unread = all_unread(unread, scored.rows.unread, batch.start)
+        yield batch, scored
         progress(file.share_read())
     if unread:
         warn(f"{file.name}: {unread_note(unread)}")
 
 
-def _all_rows(batch: Batch) -> Ints:
-    return np.arange(batch.rows.num_rows)
+@final
+@dataclass(frozen=True)
+class RowsOfFile:
+    """Some rows of a file.
+
+    Parameters
+    ----------
+    numbers : array (n,)
+        Their numbers, counted from 0.
+    cells : pyarrow.Table
+        All of their columns, as they were read.
+    scored : Scored
+        Their scores.
+    """
+
+    numbers: Ints
+    cells: pa.Table
+    scored: Scored
+
+    @classmethod
+    def of(cls, batch: Batch, scored: Scored) -> "RowsOfFile":
+        """Return the rows of a batch."""
+        return cls(batch.start + np.arange(len(scored)), batch.rows, scored)
+
+    @classmethod
+    def joined(cls, parts: Sequence["RowsOfFile"]) -> "RowsOfFile":
+        """Put parts together."""
+        numbers = np.concatenate([part.numbers for part in parts])
+        scored = reduce(Scored.followed_by, (part.scored for part in parts))
+        return cls(numbers, pa.concat_tables(part.cells for part in parts), scored)
+
+    def take(self, rows: Ints) -> "RowsOfFile":
+        """Return the rows at some positions."""
+        return RowsOfFile(self.numbers[rows], self.cells.take(rows), self.scored.take(rows))
+
+    def records(self, labels: Labels | None, reasons: Iterable[object]) -> list[dict[str, Any]]:
+        """Return what is known of each row: number, score, verdict, p-value, label and reasons."""
+        known = ({} if labels is None else labels.record(row) for row in self.numbers.tolist())
+        lines = zip(self.numbers.tolist(), self.scored.records(), known, reasons, strict=True)
+        return [{"row": row} | own | label | {"reasons": why} for row, own, label, why in lines]
 
 
 @final
 @dataclass(frozen=True)
-class TopRows:
-    """The highest-scored rows of a file, the highest first: their numbers, and their explanation.
+class ExplainedRows:
+    """The highest-scored rows of a file, the highest first, and why they score so.
 
     `labels` are those of the whole file. `by_kind` compares each kind of anomaly with the normal
     rows; None without labels, or where rows were chosen and the others not scored.
     """
 
-    rows: Ints
+    rows: RowsOfFile
     explanation: Explanation
     labels: Labels | None = None
     by_kind: tuple[KindEvaluation, ...] | None = None
 
-    def records(self, detector: AnomalyDetector, n_reasons: int) -> list[dict[str, Any]]:
+    def records(self, n_reasons: int) -> list[dict[str, Any]]:
         """Return one record per row, of JSON values."""
-        scores, reasons = self.explanation.score, self.explanation.tops(n=n_reasons)
-        p_values = detector.model_.calibration.p_value(scores)
-        return [
-            {
-                "row": int(row),
-                "anomaly_score": float(scores[i]),
-                "is_anomaly": bool(scores[i] > detector.threshold_),
-                "p_value": float(p_values[i]),
-                **({} if self.labels is None else self.labels.record(row)),
-                "reasons": [reason._asdict() for reason in reasons[i]],
-            }
-            for i, row in enumerate(self.rows)
-        ]
+        tops = self.explanation.tops(n=n_reasons)
+        return self.rows.records(self.labels, [[one._asdict() for one in why] for why in tops])
 
 
 def explain_file(
@@ -291,42 +257,50 @@ def explain_file(
     file: TableFile,
     n_rows: int | None,
     label: LabelColumn | None = None,
-    choice: RowChoice | None = None,
+    chosen: Sequence[int] = (),
     progress: Progress = silent,
-) -> TopRows:
-    """Explain the highest-scored rows of a file, or of the chosen ones; all where n_rows is None.
+) -> ExplainedRows:
+    """Explain the highest-scored rows of a file; all where n_rows is None.
 
-    Rows that are not chosen are not scored.
+    Where rows are chosen by their numbers, the others are not scored.
     """
-    labels = label and FileLabels(label, file)
-    scores: list[Floats] = []
-    rows, kept = np.empty(0, dtype=np.int64), list[Explanation]()
-    for batch, places, why in _explain_chosen(detector.model_, file, progress, choice):
-        if labels:
-            labels.add(batch)
-        scores.append(why.score)
-        top = reduce(Explanation.followed_by, [*kept, why])
-        rows = np.concatenate([rows, batch.start + places])
-        order = np.argsort(-top.score, kind="stable")[:n_rows]
-        kept, rows = [top.take(order)], rows[order]
-    if choice:
-        choice.check()
+    labels, model = label and FileLabels(label, file), detector.model_
+    top = Reservoir(sys.maxsize if n_rows is None else n_rows, RowsOfFile.joined)
+    batches, scores = file.batches() if labels is None else labels.passing(file.batches()), []
+    batches = _chosen(batches, file.name, chosen) if chosen else batches
+    for batch, scored in scored_batches(model, file, batches, progress):
+        scores.append(scored.scores)
+        top.offer(-scored.scores, RowsOfFile.of(batch, scored))
     found, by_kind = labels and labels.read(), None
-    if found is not None and choice is None:
+    if found is not None and not chosen:
         trained = detector.summary_.labelled_kinds
         by_kind = evaluate_kinds(np.concatenate(scores), found, detector.threshold_, trained)
-    return TopRows(rows, kept[0], found, by_kind)
+    rows = top.in_order()
+    return ExplainedRows(rows, Explanation(rows.scored, model), found, by_kind)
+
+
+def _chosen(batches: Iterable[Batch], file: str, numbers: Sequence[int]) -> Iterator[Batch]:
+    """Yield the rows of these numbers, one by one; refuse, in the end, numbers beyond the last."""
+    n_rows = 0
+    for batch in batches:
+        n_rows = batch.start + batch.rows.num_rows
+        for number in sorted({one for one in numbers if batch.start <= one < n_rows}):
+            row = batch.rows.slice(number - batch.start, 1)
+            yield replace(batch, rows=row, start=number)
+    if beyond := [str(number) for number in sorted(set(numbers)) if number >= n_rows]:
+        with naming(file):
+            found = ", ".join(beyond)
+            raise UserError(f"rows must be counted from 0 to {n_rows - 1}; got {found}.")
 
 
 def evaluate_file(
     detector: AnomalyDetector, file: TableFile, label: LabelColumn, progress: Progress = silent
 ) -> Evaluation:
     """Compare scores with labels."""
-    labels, scores = FileLabels(label, file), []
-    for batch, why in explain_batches(detector.model_, file, progress):
-        labels.add(batch)
-        scores.append(why.score)
+    labels = FileLabels(label, file)
+    scored = scored_batches(detector.model_, file, labels.passing(file.batches()), progress)
+    scores = np.concatenate([one.scores for _, one in scored])
     found = labels.read()
     with naming(file.name):
         trained = detector.summary_.labelled_kinds
-        return evaluate(np.concatenate(scores), found, detector.threshold_, trained)
+        return evaluate(scores, found, detector.threshold_, trained)

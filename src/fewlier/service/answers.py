@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlier.reasons.explanation import Explanation
+from fewlier.scoring.scored import Scored
 from fewlier.service.arrow import read_arrow, write_arrow
 from fewlier.service.limits import MAX_REASONS, Limits, Refusal
 from fewlier.service.metrics import Counts
 from fewlier.service.model import Served
-from fewlier.service.rows import OUTPUTS, REASONS, read_json, write_json
+from fewlier.service.rows import REASONS, read_json, write_json
 from fewlier.table import Encoded, Table
-from fewlier.table.arrays import Floats
-from fewlier.table.frame import impossible_note, unread_note
 
 
 class Order(NamedTuple):
@@ -86,36 +85,27 @@ def _read(order: Order, served: Served, limits: Limits) -> _Read | Exception:
         return error
 
 
-def _score(read: Sequence[_Read], served: Served) -> list[Floats]:
-    """Return the scores of each order's rows, scored all at once."""
+def _score(read: Sequence[_Read], served: Served) -> list[Scored]:
+    """Score the rows of each order, all at once."""
     if not read:
         return []
     parts = zip(*(vars(one.encoded).values() for one in read), strict=True)
     scores = served.model.score(Encoded(*map(np.concatenate, parts)))
-    ends = np.cumsum([len(one.encoded) for one in read])
-    return np.split(scores, ends[:-1])
+    ends, calibration = np.cumsum([len(one.encoded) for one in read]), served.model.calibration
+    return [
+        Scored.judged(one.table, one.encoded, own, calibration)
+        for one, own in zip(read, np.split(scores, ends[:-1]), strict=True)
+    ]
 
 
-def _reply(read: _Read, scores: Floats, served: Served, counts: Counts) -> Reply:
-    order, calibration = read.order, served.model.calibration
-    is_anomaly, p_values = scores > calibration.threshold, calibration.p_value(scores)
-    columns: dict[str, Any] = dict(zip(OUTPUTS, (scores, is_anomaly, p_values), strict=False))
+def _reply(read: _Read, scored: Scored, served: Served, counts: Counts) -> Reply:
+    order, columns = read.order, scored.columns()
     if not order.is_arrow:
         columns = {name: cells.tolist() for name, cells in columns.items()}
     if order.n_reasons:
-        why = Explanation(read.table, read.encoded, scores, served.model)
-        columns[REASONS] = [[one.to_json() for one in row] for row in why.tops(n=order.n_reasons)]
-    notes = _notes(read)
-    write = write_arrow if order.is_arrow else write_json
-    body = write(served.facts | ({"notes": notes} if notes else {}), read.passed | columns)
-    counts.rows(len(scores), int(is_anomaly.sum()))
-    return Reply(body, served, len(scores))
-
-
-def _notes(read: _Read) -> list[str]:
-    """Return what the caller should know of the rows."""
-    notes = [unread_note(read.table.unread)] if read.table.unread else []
-    if read.encoded.impossible.any():
-        counts = zip(read.table.names, read.encoded.impossible.sum(0).tolist(), strict=True)
-        notes.append(impossible_note({name: n for name, n in counts if n}))
-    return notes
+        tops = Explanation(scored, served.model).tops(n=order.n_reasons)
+        columns[REASONS] = [[one.to_json() for one in row] for row in tops]
+    facts = served.facts | ({"notes": scored.notes} if scored.notes else {})
+    body = (write_arrow if order.is_arrow else write_json)(facts, read.passed | columns)
+    counts.rows(len(scored), int(scored.is_anomaly.sum()))
+    return Reply(body, served, len(scored))

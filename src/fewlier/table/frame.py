@@ -188,7 +188,7 @@ def unread_note(unread: Mapping[str, Unread], place: Callable[[int], str] = str)
 
 def impossible_note(counts: Mapping[str, int]) -> str:
     """Say which columns have values that they cannot have, and in how many cells."""
-    cells = list_some(f"{n} in {name}" for name, n in counts.items())
+    cells = list_some(f"{n} in {name}" for name, n in counts.items() if n)
     return f"values never seen in training, or impossible, count as odd: {cells}."
 
 

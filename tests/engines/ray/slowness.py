@@ -1,6 +1,5 @@
-"""Scorers that take their time, die or tell of themselves, in a module that workers can import."""
+"""What workers are given in place of scoring a file, in a module that they can import."""
 
-import errno
 import os
 import resource
 import signal
@@ -9,10 +8,9 @@ from pathlib import Path
 
 import torch
 
-from fewlier.detector import AnomalyDetector
 from fewlier.engines import ray as engine
 
-Files, Blocks = engine._FileScorer, engine._BlockScorer
+score_job, load, Blocks = engine._score_job, engine._load, engine._BlockScorer
 
 
 def mark(job):
@@ -20,62 +18,33 @@ def mark(job):
     return Path((job.source.parent / ".marks").read_text()) / str(os.getpid())
 
 
-class SlowScorer(Files):
-    """Leaves its process's number where the folder of the file says."""
-
-    def score(self, job):
-        """Score a file a moment later."""
-        mark(job).touch()
-        time.sleep(0.5)
-        return super().score(job)
+def slowly(path, changed, threshold, job):
+    """Score a file a moment later, and leave the process's number where its folder says."""
+    mark(job).touch()
+    time.sleep(0.5)
+    return score_job(path, changed, threshold, job)
 
 
-class DyingScorer(Files):
-    """Is killed by each file whose name begins with "deadly", as one is that takes all memory."""
-
-    def score(self, job):
-        """Score a file, or die of it."""
-        if job.source.name.startswith("deadly"):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().score(job)
-
-
-class GreedyScorer(Files):
-    """Needs more memory than its process may have."""
-
-    def score(self, job):
-        """Want too much memory."""
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, resource.RLIM_INFINITY))
-        return [super().score(job), bytearray(2**32)][0]
-
-
-class StillbornScorer(Files):
-    """Is killed before it has begun."""
-
-    def __init__(self, _):
+def deadly(path, changed, threshold, job):
+    """Score a file, or be killed by one so called, as a process is that takes all memory."""
+    if job.source.name.startswith("deadly"):
         os.kill(os.getpid(), signal.SIGKILL)
+    return score_job(path, changed, threshold, job)
 
 
-class TellingScorer(Files):
-    """Tells how many threads it has, and how often it has read a model."""
+def greedily(path, changed, threshold, job):
+    """Want more memory than the process may have."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, resource.RLIM_INFINITY))
+    return [score_job(path, changed, threshold, job), bytearray(2**32)][0]
 
-    def __init__(self, model):
-        super().__init__(model)
-        self._n_loads, load = 0, AnomalyDetector.load
 
-        def counted(path):
-            self._n_loads += 1
-            return load(path)
-
-        AnomalyDetector.load = counted
-
-    def score(self, job):
-        """Score a file, and tell."""
-        found = super().score(job)
-        with mark(job).open("a") as file:
-            print(torch.get_num_threads(), self._n_loads, file=file)
-        return found
+def telling(path, changed, threshold, job):
+    """Score a file, and tell how many threads there are, and how many models were read."""
+    found = score_job(path, changed, threshold, job)
+    with mark(job).open("a") as file:
+        print(torch.get_num_threads(), load.cache_info().misses, file=file)
+    return found
 
 
 class DyingBlocks(Blocks):
@@ -84,16 +53,3 @@ class DyingBlocks(Blocks):
     def __call__(self, _):
         """Die."""
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-class BucketScorer(Files):
-    """Sees its files in storage that cannot rename."""
-
-    def __init__(self, model):
-        super().__init__(model)
-        Path.replace = no_rename
-
-
-def no_rename(*_):
-    """Refuse, as mounted object storage does."""
-    raise OSError(errno.ENOSYS, "Function not implemented")

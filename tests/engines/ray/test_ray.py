@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,10 +15,9 @@ import slowness
 from factories import FEATURES, payments, save_typed_model, typed_rows
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.engines.ray import MAX_LOST, RayWorkers, _BlockScorer, score
+from fewlier.engines.ray import MAX_RETRIES, RayWorkers, _BlockScorer, score
 from fewlier.files.folder import TableFolder
-from fewlier.scoring.batches import BatchScorer
-from fewlier.scoring.files import ScoreReport
+from fewlier.scoring.batches import BatchScorer, ScoreReport
 from fewlier.scoring.folders import score_folder
 from fewlier.scoring.scored import ADDED
 
@@ -133,7 +131,7 @@ def test_a_folder_becomes_the_files_that_one_process_writes(fdr, big, model, det
         big,
         tmp_path / "there",
         fdr=fdr,
-        workers=RayWorkers(model, workers=3),
+        score=RayWorkers(model, workers=3).score,
         progress=shares.append,
     )
     assert isinstance(there, ScoreReport)
@@ -144,25 +142,12 @@ def test_a_folder_becomes_the_files_that_one_process_writes(fdr, big, model, det
 
 
 @pytest.mark.usefixtures("cluster")
-def test_without_renaming_workers_write_directly_and_a_marker_comes_last(
-    big, model, detector, tmp_path, monkeypatch
-):
-    score_folder(detector, big, tmp_path / "renamed", workers=RayWorkers(model, workers=2))
-    monkeypatch.setattr("fewlier.engines.ray._FileScorer", slowness.BucketScorer)
-    monkeypatch.setattr(Path, "rename", slowness.no_rename)
-    score_folder(detector, big, tmp_path / "marked", workers=RayWorkers(model, workers=2))
-    expected = contents(tmp_path / "renamed") | {"_SUCCESS": b""}
-    assert contents(tmp_path / "marked") == expected
-    assert [*tmp_path.rglob("*.tmp")] == []
-
-
-@pytest.mark.usefixtures("cluster")
 def test_a_bad_file_among_many_is_named_and_leaves_nothing(big, model, detector, tmp_path):
     bad = big.root / "05.csv"
     frame = blocks(TABLE, 100)[5].to_pandas().assign(amount="much")
     frame.to_csv(bad, index=False)
     with pytest.raises(UserError, match=r"05\.csv: Column 'amount' must hold numbers.*row 0\)"):
-        score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
+        score_folder(detector, big, tmp_path / "out", score=RayWorkers(model, workers=2).score)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
     assert big.root.exists()
 
@@ -179,7 +164,7 @@ def marks(big, tmp_path):
 @pytest.fixture
 def slow(monkeypatch, marks):
     """Let every file take a moment, and say in a folder which process is at it."""
-    monkeypatch.setattr("fewlier.engines.ray._FileScorer", slowness.SlowScorer)
+    monkeypatch.setattr("fewlier.engines.ray._score_job", slowness.slowly)
     return marks
 
 
@@ -200,7 +185,9 @@ def disturb(marks, do):
 def test_a_worker_that_is_killed_loses_nothing(big, model, detector, slow, tmp_path):
     here = score_folder(detector, big, tmp_path / "here")
     thread = disturb(slow, lambda pid: os.kill(pid, signal.SIGKILL))
-    there = score_folder(detector, big, tmp_path / "there", workers=RayWorkers(model, workers=2))
+    there = score_folder(
+        detector, big, tmp_path / "there", score=RayWorkers(model, workers=2).score
+    )
     thread.join()
     assert there == here
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
@@ -211,7 +198,9 @@ def test_a_node_that_is_lost_half_way_loses_nothing(cluster, big, model, detecto
     node = cluster.add_node(num_cpus=2)
     cluster.wait_for_nodes()
     thread = disturb(slow, lambda _: cluster.remove_node(node, allow_graceful=False))
-    there = score_folder(detector, big, tmp_path / "there", workers=RayWorkers(model, workers=5))
+    there = score_folder(
+        detector, big, tmp_path / "there", score=RayWorkers(model, workers=5).score
+    )
     thread.join()
     assert there == here
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
@@ -225,33 +214,32 @@ def test_an_address_without_a_cluster_is_refused(monkeypatch):
 
 
 FAULTS = {
-    "killed": ("DyingScorer", rf"deadly\.csv: .*got {MAX_LOST + 1} workers that were lost"),
-    "out of memory": ("GreedyScorer", r"\.(csv|parquet): .*got \w*MemoryError"),
-    "never begun": ("StillbornScorer", "must be able to start; got 4 workers that were lost"),
+    "killed": ("deadly", rf"deadly\.csv: .*got {MAX_RETRIES + 1} workers that were lost"),
+    "out of memory": ("greedily", r"\.(csv|parquet): .*got \w*MemoryError"),
 }
 
 
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize(("scorer", "message"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(("how", "message"), FAULTS.values(), ids=FAULTS)
 def test_a_worker_that_is_always_lost_is_an_error_with_its_file(
-    scorer, message, big, model, detector, tmp_path, monkeypatch
+    how, message, big, model, detector, tmp_path, monkeypatch
 ):
     ROWS.to_csv(big.root / "deadly.csv", index=False)
     big = TableFolder.find(big.root)
-    monkeypatch.setattr("fewlier.engines.ray._FileScorer", getattr(slowness, scorer))
+    monkeypatch.setattr("fewlier.engines.ray._score_job", getattr(slowness, how))
     with pytest.raises(UserError, match=message):
-        score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
+        score_folder(detector, big, tmp_path / "out", score=RayWorkers(model, workers=2).score)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
 
 
 @pytest.mark.usefixtures("cluster")
-def test_an_actor_loads_the_model_once_and_computes_in_one_thread(
+def test_a_worker_loads_the_model_once_and_computes_in_one_thread(
     big, model, detector, marks, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("fewlier.engines.ray._FileScorer", slowness.TellingScorer)
-    score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
+    monkeypatch.setattr("fewlier.engines.ray._score_job", slowness.telling)
+    score_folder(detector, big, tmp_path / "out", score=RayWorkers(model, workers=2).score)
     told = [path.read_text().splitlines() for path in marks.iterdir()]
-    assert 1 <= len(told) <= 2
+    assert 1 <= len(told) < 12  # Ray may replace workers that idle
     assert [line for lines in told for line in lines] == ["1 1"] * 12
 
 
@@ -266,26 +254,26 @@ def test_a_damaged_row_group_is_named(big, model, detector, tmp_path):
     with pytest.raises(
         UserError, match=r"04\.parquet: .* column 'amount' of row group 1, rows 300"
     ):
-        score_folder(detector, big, tmp_path / "out", workers=RayWorkers(model, workers=2))
+        score_folder(detector, big, tmp_path / "out", score=RayWorkers(model, workers=2).score)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
 
 
 @pytest.mark.usefixtures("cluster")
-def test_a_bad_file_among_a_thousand_is_named_and_without_it_all_are_scored(
+def test_a_bad_file_among_two_hundred_is_named_and_without_it_all_are_scored(
     model, detector, tmp_path
 ):
     big = tmp_path / "big"
     big.mkdir()
-    for number, rows in enumerate(blocks(TABLE, 1200 // 200) * 5):
+    for number, rows in enumerate(blocks(TABLE, 6)):
         pq.write_table(rows, big / f"{number:03}.parquet")
-    good = (big / "812.parquet").read_bytes()
+    good = (big / "112.parquet").read_bytes()
     bad = TABLE.set_column(1, "amount", pa.array(["much"] * 1200))
-    pq.write_table(bad, big / "812.parquet")
+    pq.write_table(bad, big / "112.parquet")
     folder, out = TableFolder.find(big), tmp_path / "out"
-    with pytest.raises(UserError, match=r"812\.parquet: Column 'amount' must hold numbers"):
-        score_folder(detector, folder, out, workers=RayWorkers(model, workers=2))
+    with pytest.raises(UserError, match=r"112\.parquet: Column 'amount' must hold numbers"):
+        score_folder(detector, folder, out, score=RayWorkers(model, workers=2).score)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big"]
-    (big / "812.parquet").write_bytes(good)
-    report = score_folder(detector, folder, out, workers=RayWorkers(model, workers=2))
-    assert report.n_rows == ds.dataset(out).count_rows() == 6000
-    assert len([*out.iterdir()]) == 1000
+    (big / "112.parquet").write_bytes(good)
+    report = score_folder(detector, folder, out, score=RayWorkers(model, workers=2).score)
+    assert report.n_rows == ds.dataset(out).count_rows() == 1200
+    assert len([*out.glob("*.parquet")]) == 200

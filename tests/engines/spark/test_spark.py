@@ -7,7 +7,7 @@ from factories import FEATURES, payments, save_typed_model, typed_rows
 from pyspark.sql import Row
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.engines.spark import score, to_udf
+from fewlier.engines.spark import score
 from fewlier.scoring.batches import BatchScorer
 from fewlier.scoring.scored import ADDED
 
@@ -63,17 +63,6 @@ def test_integers_with_gaps_stay_integers(spark, model, detector):
     assert got == dict(zip([3, None, 9], expected, strict=True))
 
 
-def test_sql_has_a_function(spark, payments_of, model, detector):
-    spark.udf.register("anomaly", to_udf(model))
-    payments_of.createOrReplaceTempView("payments")
-    found = spark.sql(
-        "SELECT id, a.* FROM (SELECT id, anomaly(struct(amount, visits, city)) AS a FROM payments)"
-    )
-    table = found.orderBy("id").toArrow()
-    assert table.column_names == ["id", *ADDED]
-    assert table["anomaly_score"].to_pylist() == detector.anomaly_score(ROWS[FEATURES]).tolist()
-
-
 def test_what_does_not_fit_is_told(payments_of, model):
     with pytest.raises(UserError, match="already has columns that scoring adds: 'reason'"):
         score(payments_of.withColumnRenamed("id", "reason"), model)
@@ -110,8 +99,3 @@ def test_dates_decimals_and_dictionaries_get_the_scores_of_one_process(
     if not is_zoned:  # Spark's other type of moments, of the clock of the session
         frame = frame.withColumn("at", frame["at"].cast("timestamp"))
         assert scored_by_id(frame, model) == expected
-        spark.udf.register("anomaly", to_udf(model))
-        frame.createOrReplaceTempView("typed")
-        names = ", ".join(name for name in rows.column_names if name != "id")
-        sql = f"SELECT id, anomaly(struct({names})).anomaly_score AS s FROM typed ORDER BY id"
-        assert spark.sql(sql).toArrow()["s"].to_pylist() == expected

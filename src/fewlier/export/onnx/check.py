@@ -11,6 +11,7 @@ from fewlier.export.onnx.columns import MINUTE, NO_CODE, NO_DATE, UNSEEN, inputs
 from fewlier.files.atomic import PathLike
 from fewlier.modelfile.probes import extreme_rows, probe_rows, table_of
 from fewlier.score.model import FittedModel
+from fewlier.scoring.scored import Scored
 from fewlier.table import Encoder, Kind, Table
 from fewlier.table.aspects import DAY, Aspect, DatePart
 from fewlier.table.dates import Moments
@@ -106,11 +107,12 @@ def run(path: PathLike, columns: Columns) -> Columns:
 
 def compare(model: FittedModel, table: Table, found: Columns) -> Difference:
     """Compare what a graph has found with what its model says of the same rows."""
-    scores, calibration = model.score(model.encoder.encode(table)), model.calibration
+    scored, calibration = Scored.of(model, table), model.calibration
+    scores = scored.scores
     error = np.abs(found["anomaly_score"] - scores) / np.maximum(1, np.abs(scores))
     slack = TOLERANCE * np.maximum(1, np.abs(scores))
     is_sure = np.abs(scores - calibration.threshold) > slack
-    is_other = found["is_anomaly"] != (scores > calibration.threshold)
+    is_other = found["is_anomaly"] != scored.is_anomaly
     most, least = calibration.p_value(scores - slack), calibration.p_value(scores + slack)
     is_between = (least - 1e-12 <= found["p_value"]) & (found["p_value"] <= most + 1e-12)
     return Difference(

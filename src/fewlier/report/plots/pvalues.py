@@ -106,11 +106,6 @@ class PValueDisplay(Display):
         of_model = len(self.checks_) * min(check.p_value_of_model for check in self.checks_)
         return "scatter" if of_model <= 1 - LEVEL else "kept"
 
-    @property
-    def farthest(self) -> Check:
-        """The strongest evidence against the p-values."""
-        return min(self.checks_, key=lambda check: (check.p_value_of_model, check.p_value))
-
     def _draw(self, ax: Axes) -> None:
         ranks = np.unique(np.linspace(1, self.n_held_out, _N_POINTS).round())
         low, high = self._interval(ranks)
