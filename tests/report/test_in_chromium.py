@@ -151,7 +151,7 @@ def test_a_filter_keeps_the_rows_that_hold_its_text(opened, facts):
     assert rows
     assert all("city = Rome" in re.sub(r"\s+", " ", row.text) for row in rows)
     shown, found = map(int, re.findall(r"\d+", text(page, "#shown")))
-    told = [{reason[:2] for reason, _ in row.reasons} for row in facts.rows]
+    told = [{reason[:2] for reason, _ in row["reasons"]} for row in facts.rows]
     expected = [
         row for row, cells in zip(facts.rows, told, strict=True) if ("city", "Rome") in cells
     ]
@@ -272,7 +272,7 @@ def test_every_reason_has_a_picture_with_its_value(opened, facts):
         "return [...document.querySelectorAll('.sketch')].map(svg => [svg.querySelector('use')"
         ".getBoundingClientRect().width > 0, svg.querySelectorAll('.mark').length])"
     )
-    shown = [reason for row in facts.rows[: len(marks)] for reason, _ in row.reasons]
+    shown = [reason for row in facts.rows[: len(marks)] for reason, _ in row["reasons"]]
     assert [n for _, n in marks] == [int(reason.value is not None) for reason in shown]
     assert any(is_drawn for is_drawn, _ in marks)
 

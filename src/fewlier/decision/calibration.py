@@ -172,11 +172,9 @@ class Calibration:
         check_share("false_alarm_rate", rate)
         n = len(self.normal_scores)
         above = min(max(math.floor(rate * (n + 1) + 1e-9), 1), n)
-        stands_for = above / (n + 1)
-        rule = f"false-alarm rate {100 * rate:.4g} %"
+        stands_for, rule = above / (n + 1), f"false-alarm rate {100 * rate:.4g} %"
         if not math.isclose(stands_for, rate, rel_tol=0.05):
-            asked_for = f"{100 * rate:.4g} % was asked for"
-            rule = f"false-alarm rate {percent(stands_for)} %; {asked_for}"
+            rule = f"false-alarm rate {percent(stands_for)} %; {100 * rate:.4g} % was asked for"
         threshold = float(self.normal_scores[-above])
         return replace(self, threshold=threshold, rule=rule, prior=None, costs=None)
 
@@ -266,8 +264,8 @@ class Calibration:
         """
         self.warn_if_too_few("false-discovery rate", rate, "no row can be flagged")
         n_rows, n_above, m = int(counts.sum()), int(counts[-1]), len(self.normal_scores)
-        is_none = math.isinf(self.at_discovery_rate(rate, counts).threshold)
-        if n_rows and is_none and rate >= self.smallest_rate:
+        is_none = n_rows and math.isinf(self.at_discovery_rate(rate, counts).threshold)
+        if is_none and rate >= self.smallest_rate:
             least = math.ceil(n_rows / (m + 1) / rate)
             warn(
                 f"No row of {n_rows:,} can be flagged at a false-discovery rate of {rate:g} unless "
@@ -321,8 +319,7 @@ class Calibration:
             odds = self._evidence.beyond(self.threshold, scores)
         else:
             odds = special.logit(self.prior) + self._evidence.log_ratio(scores)
-        probability: Floats = special.expit(np.clip(odds, -700, 700))
-        return probability
+        return np.asarray(special.expit(np.clip(odds, -700, 700)))
 
     @property
     def meaning(self) -> str:
