@@ -7,26 +7,53 @@ import pandas as pd
 import pytest
 from factories import small
 
-from fewlier.errors import CellError, UserError
+from fewlier.errors import ColumnErrors, UserError, locate
 
-ERROR = CellError("Column 'x' must hold numbers; got 'y'", 3, "Correct it.")
-
-
-def test_a_cell_error_says_what_where_and_what_to_do():
-    assert str(ERROR) == "Column 'x' must hold numbers; got 'y' (first at row 3). Correct it."
-    assert isinstance(ERROR, UserError)
+FIELDS = {"column": "x", "row": 3, "expected": "numbers", "got": "y", "remedy": "Correct it."}
 
 
-def test_a_cell_error_counts_rows_from_elsewhere():
-    later = ERROR.after(100)
-    assert str(later) == str(ERROR).replace("row 3", "row 103")
-    assert later.after(-100).row == ERROR.row == 3
+def test_an_error_says_what_where_and_what_to_do():
+    error = UserError(**FIELDS)
+    assert str(error) == "Column 'x' must hold numbers; got 'y' (first at row 3). Correct it."
+    assert {name: getattr(error, name) for name in FIELDS} == FIELDS
+    assert (error.parameter, error.file) == (None, None)
+
+
+def test_an_error_names_its_file_and_the_row_there():
+    error = UserError(**FIELDS)
+    locate(error, "a.csv", 100)
+    locate(error, "the folder of a.csv", 5)  # known already
+    assert (error.file, error.row) == ("a.csv", 103)
+    assert str(error).startswith("a.csv: Column 'x'")
+    assert "row 103" in str(error)
+
+
+def test_errors_of_several_columns_keep_theirs():
+    problems = [UserError(**FIELDS), UserError("Column 'z' is odd.", column="z")]
+    error = ColumnErrors(problems)
+    locate(error, "a.csv", 10)
+    assert [problem.column for problem in error.problems] == ["x", "z"]
+    assert "a.csv: 2 columns" in str(error)
+    assert "row 13" in str(error)
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
-def test_a_cell_error_survives_a_copy_with_all_of_its_parts(duplicate):
-    other = duplicate(ERROR.after(1))  # by __reduce__, as between processes
-    assert (str(other), other.row, other.remedy) == (str(ERROR.after(1)), 4, "Correct it.")
+def test_an_error_crosses_processes_with_all_of_its_fields(duplicate):
+    error = UserError(**FIELDS, readings=("1.5", "1,5"))
+    locate(error, "a.csv", 1)
+    # By __reduce_ex__, as between processes.
+    for made in (error, ColumnErrors([error, error]), UserError(parameter="n", got=[1])):
+        other = duplicate(made)
+        assert type(other) is type(made)
+        assert str(other) == str(made)
+        assert (other.row, other.readings, other.got) == (made.row, made.readings, made.got)
+
+
+def test_a_long_value_is_cut():
+    text = UserError(parameter="columns", expected="a kind", got="x" * 1000)
+    assert len(str(text)) < 200
+    assert str(UserError(parameter="n", expected="short", got=[0] * 1000)).endswith("...].")
+    assert "ndarray" in str(UserError(parameter="n", expected="short", got=np.zeros(1000)))
 
 
 @pytest.fixture(scope="module")

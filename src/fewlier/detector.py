@@ -15,7 +15,7 @@ from fewlier.decision.drift import Drift
 from fewlier.density import read_density
 from fewlier.density.base import DensitySettings
 from fewlier.density.made import Made
-from fewlier.errors import ParameterError
+from fewlier.errors import UserError, parameter
 from fewlier.fitting.fit import fit_plan
 from fewlier.fitting.given import read_given, read_validation
 from fewlier.fitting.kept_rows import KeptRows
@@ -276,9 +276,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         started = time.perf_counter()
         model, kept, before = self._model(), self._kept_rows, self.summary_
         if kept is None:
-            raise ParameterError(
-                "This model cannot be updated: it was fitted with keep_rows=False and kept no "
-                "training rows. Fit again with keep_rows=True."
+            raise UserError(
+                f"This model cannot be updated: it was fitted with {parameter('keep_rows', False)} "
+                f"and kept no training rows. Fit again with {parameter('keep_rows', True)}."
             )
         recipe, seed = read_recipe(self.get_params(deep=False)), read_seed(self.random_state)
         table = self._table(X)

@@ -5,11 +5,7 @@
     Exception
     └── FewlierError            everything fewlier raises on purpose
         └── UserError           what the user can fix; the command line exits with 2
-            ├── CellError       a cell that cannot be read as its column must be
-            ├── FormError       a column that may be read in two ways
             ├── ColumnErrors    several columns that cannot be used as they are
-            ├── FileError       something wrong with a file, which the message names
-            ├── ParameterError  a parameter of a call; named by its flag on the command line
             └── FormatError     a model file that is damaged or unsafe
 
     UserWarning
@@ -20,17 +16,25 @@
 
 A message names its subject, what it must be, what was found and where, and a remedy; rows are
 counted from 0. Whatever is not a `FewlierError` is a bug and keeps its traceback.
+
+A message names what a caller writes by `parameter` and `declaration`: as in a call of Python, and
+on the command line, which has a spelling of its own, as a flag.
 """
 
 import inspect
+import reprlib
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 # Columns whose problems a message lists; a table may have thousands.
 _MAX_LISTED = 20
-# Characters of a wrong value that a message quotes; of a longer one it names the type.
+# Characters of a wrong value that a message quotes whole.
 _MAX_VALUE = 100
+
+Spelling: TypeAlias = Callable[[str, Any, str | None], str]
+"""Writes a parameter; with the value that it is given, unless None; for one column, unless None."""
 
 
 class FewlierError(Exception):
@@ -50,6 +54,28 @@ class FewlierError(Exception):
 class UserError(FewlierError, ValueError):
     """Data, arguments or files that the user can fix, as the message says.
 
+    What is known of the fault is in its attributes, None where it does not apply; programs read
+    these, people the message.
+
+    Parameters
+    ----------
+    found : str
+        What must be, and what was found; by default a sentence made of the other parameters.
+    parameter, column : str or None
+        The parameter or the column at fault.
+    row : int or None
+        The first row at fault, counted from the first row given.
+    file : str or None
+        The file at fault.
+    expected : str or None
+        What the parameter must be, or the column must hold.
+    got : object
+        What was found instead.
+    remedy : str or None
+        What to do about it.
+    readings : pair of str or None
+        For a column that may be read in two ways, what declares each.
+
     Examples
     --------
     >>> from fewlier import AnomalyDetector, UserError
@@ -57,79 +83,85 @@ class UserError(FewlierError, ValueError):
     ...     AnomalyDetector(false_alarm_rate=2).fit([[1.0], [2.0], [3.0]])
     ... except UserError as error:  # a ValueError, too
     ...     print(error)
+    ...     print(error.parameter, error.got)
     'false_alarm_rate' must be a share between 0 and 1; got 2.
+    false_alarm_rate 2
     """
 
+    def __init__(  # noqa: PLR0913 - one for each fact
+        self,
+        found: str = "",
+        *,
+        parameter: str | None = None,
+        column: str | None = None,
+        row: int | None = None,
+        file: str | None = None,
+        expected: str | None = None,
+        got: object = None,
+        remedy: str | None = None,
+        readings: tuple[str, str] | None = None,
+    ) -> None:
+        if not found:
+            subject = f"Column {column!r} must hold" if parameter is None else _must_be(parameter)
+            end = "" if remedy or row is not None else "."
+            found = f"{subject} {expected}; got {_quoted(got)}{end}"
+        super().__init__(found)
+        self.parameter, self.column, self.row, self.file = parameter, column, row, file
+        self.expected, self.got, self.remedy, self.readings = expected, got, remedy, readings
 
-class ParameterError(UserError):
-    """A parameter of a call with a value that it cannot have.
+    def __str__(self) -> str:
+        """Return the whole message, with the file, the row and the remedy."""
+        file = "" if self.file is None else f"{self.file}: "
+        row = "" if self.row is None else f" (first at row {self.row})"
+        return f"{file}{self._found()}{row}{f'. {self.remedy}' if self.remedy else ''}"
 
-    The message quotes parameters, as ``'cost_miss'``, or gives their values, as ``keep_rows=True``,
-    and nothing else in it looks like that: the command line writes their flags instead.
+    def _found(self) -> str:
+        return str(self.args[0])
+
+
+def parameter(name: str, value: object = None, column: str | None = None) -> str:
+    """Write a parameter as the caller does: ``'cost_miss'``, ``keep_rows=True``.
+
+    With a column, its value for this column: ``missing={'age': '0'}``.
     """
+    return _spell(name, value, column)
 
 
-def check_parameter(owner: str, name: str, value: object, is_right: bool, expected: str) -> None:
-    """Raise `ParameterError` for a parameter of a class that is not as expected."""
+def declaration(column: str, said: str) -> str:
+    """Write what declares a column as the caller does: ``columns={'id': 'category'}``."""
+    return _spell("columns", said, column)
+
+
+def spelled_in_python(name: str, value: Any, column: str | None) -> str:  # noqa: ANN401
+    """Write a parameter as in a call."""
+    if value is None:
+        return repr(name)
+    return f"{name}={value!r}" if column is None else f"{name}={{{column!r}: {value!r}}}"
+
+
+_spell: Spelling = spelled_in_python
+
+
+@contextmanager
+def spelling(spell: Spelling) -> Iterator[None]:
+    """Write parameters in another way inside the block, in all threads."""
+    global _spell
+    before, _spell = _spell, spell
+    try:
+        yield
+    finally:
+        _spell = before
+
+
+def check_parameter(name: str, value: object, is_right: bool, expected: str) -> None:
+    """Raise `UserError` for a parameter that is not as expected."""
     if not is_right:
-        found = value if len(repr(value)) < _MAX_VALUE else type(value).__name__
-        raise ParameterError(
-            f"The {name!r} parameter of {owner} must be {expected}; got {found!r}."
-        )
+        raise UserError(parameter=name, expected=expected, got=value)
 
 
 def missing_package(needs: str, error: ImportError, extra: str) -> UserError:
     """Return the error of a package that only some uses of fewlier need, and how to install it."""
     return UserError(f"{needs}; {error.name} is not installed. Run: pip install 'fewlier[{extra}]'")
-
-
-class CellError(UserError):
-    """A cell that cannot be read as its column must be.
-
-    Parameters
-    ----------
-    found : str
-        What the column must hold, and what it holds.
-    row : int
-        The first row where it does, counted from the first row given.
-    remedy : str
-        What to do about it.
-    """
-
-    def __init__(self, found: str, row: int, remedy: str) -> None:
-        super().__init__(f"{found} (first at row {row}). {remedy}")
-        self.found, self.row, self.remedy = found, row, remedy
-
-    def __reduce__(self) -> tuple[type["CellError"], tuple[str, int, str]]:
-        """Let the error cross processes with all of its parts."""
-        return CellError, (self.found, self.row, self.remedy)
-
-    def after(self, n_rows: int) -> "CellError":
-        """Return the same error with `n_rows` more rows before its own."""
-        return CellError(self.found, self.row + n_rows, self.remedy)
-
-
-class FormError(UserError):
-    """A column that may be read in two ways.
-
-    Parameters
-    ----------
-    message : str
-        What it is that may be read in two ways.
-    column : str
-        The column.
-    forms : tuple of str
-        What declares either way.
-    """
-
-    def __init__(self, message: str, column: str, forms: tuple[str, str]) -> None:
-        first, second = (declaration(column, form) for form in forms)
-        super().__init__(f"{message} {first} or {second}.")
-        self.message, self.column, self.forms = message, column, forms
-
-    def __reduce__(self) -> tuple[type["FormError"], tuple[str, str, tuple[str, str]]]:
-        """Let the error cross processes with all of its parts."""
-        return FormError, (self.message, self.column, self.forms)
 
 
 class ColumnErrors(UserError):
@@ -142,26 +174,32 @@ class ColumnErrors(UserError):
     """
 
     def __init__(self, problems: Sequence[UserError]) -> None:
-        lines = "".join(f"\n- {problem}" for problem in problems[:_MAX_LISTED])
-        if len(problems) > _MAX_LISTED:
-            lines += f"\n- and {len(problems) - _MAX_LISTED} more"
-        super().__init__(f"{len(problems)} columns cannot be used as they are:{lines}")
-        self.problems = tuple(problems)
+        super().__init__("columns that cannot be used")
+        self.args = (problems,)  # which also crosses processes
 
-    def __reduce__(self) -> tuple[type["ColumnErrors"], tuple[tuple[UserError, ...]]]:
-        """Let the error cross processes with all of its parts."""
-        return ColumnErrors, (self.problems,)
+    @property
+    def problems(self) -> Sequence[UserError]:
+        """What is wrong with each column."""
+        return tuple(self.args[0])
 
-    def after(self, n_rows: int) -> "ColumnErrors":
-        """Return the same errors with `n_rows` more rows before their own."""
-        return ColumnErrors(
-            [p.after(n_rows) if isinstance(p, CellError) else p for p in self.problems]
-        )
+    def _found(self) -> str:
+        lines = [f"\n- {problem}" for problem in self.problems[:_MAX_LISTED]]
+        if len(self.problems) > _MAX_LISTED:
+            lines.append(f"\n- and {len(self.problems) - _MAX_LISTED} more")
+        return f"{len(self.problems)} columns cannot be used as they are:{''.join(lines)}"
 
 
-def declaration(column: str, said: str) -> str:
-    """Write what declares a column, as in a call; the command line writes a flag instead."""
-    return f"columns={{{column!r}: {said!r}}}"
+def problems_of(error: UserError) -> Sequence[UserError]:
+    """Return what is wrong with each column, or the error itself if it is of one thing."""
+    return error.problems if isinstance(error, ColumnErrors) else (error,)
+
+
+def locate(error: UserError, file: str, n_before: int = 0) -> None:
+    """Say in which file an error is, unless it says so; so many rows of the file came before."""
+    for problem in problems_of(error):
+        if problem.row is not None and problem.file is None:
+            problem.row += n_before
+    error.file = file if error.file is None else error.file
 
 
 def raise_all(problems: Collection[UserError]) -> None:
@@ -179,10 +217,6 @@ def noting(problems: dict[str, UserError], column: str) -> Iterator[None]:
         yield
     except UserError as error:
         problems[column] = error
-
-
-class FileError(UserError):
-    """What is wrong with a file, which the message begins with."""
 
 
 class FormatError(UserError):
@@ -238,3 +272,16 @@ def warn(message: str, category: type[Warning] = FewlierWarning) -> None:
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "fewlier":
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def _must_be(name: str) -> str:
+    return f"{parameter(name)} must be"
+
+
+def _quoted(value: object) -> str:
+    """Write a value; of a long text or list its ends, of a long object its type."""
+    text = repr(value)
+    if len(text) < _MAX_VALUE:
+        return text
+    is_plain = type(value).__module__ == "builtins"
+    return reprlib.repr(value) if is_plain else type(value).__name__

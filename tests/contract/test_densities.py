@@ -221,7 +221,7 @@ def test_its_settings_survive_as_json_values(name):
 def test_each_of_its_settings_is_checked(name):
     for parameter in DENSITIES[name]().get_params():
         for wrong in (0, -1, True, 2.5, None, "", "5x", [0], 2**31):
-            with pytest.raises(UserError, match=f"'{parameter}' parameter of .* must be .*; got"):
+            with pytest.raises(UserError, match=f"'{parameter}' must be .*; got"):
                 DENSITIES[name]().set_params(**{parameter: wrong}).checked()
 
 

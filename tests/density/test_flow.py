@@ -191,5 +191,5 @@ def test_without_zuko_the_error_says_what_to_install(monkeypatch):
     ],
 )
 def test_a_flow_that_there_is_not_is_refused(name, value, expected):
-    with pytest.raises(UserError, match=f"{name}' parameter .* must be .*{expected}"):
+    with pytest.raises(UserError, match=f"{name}' must be .*{expected}"):
         small(density="flow", **{name: value}).fit(reals())

@@ -8,7 +8,7 @@ import pytest
 from labelling.tables import mixed, planted
 
 from fewlier import Session, UserError
-from fewlier.errors import LeftOutWarning, ParameterError
+from fewlier.errors import LeftOutWarning
 
 
 def asked(session, truth, n):
@@ -172,9 +172,9 @@ def test_refuses_a_kind_of_a_normal_row(session):
 
 def test_refuses_other_parameters():
     X, _ = planted(n=20)
-    with pytest.raises(ParameterError, match="'ask' parameter of Session must be one of oddest"):
+    with pytest.raises(UserError, match="'ask' must be one of oddest"):
         Session(X, ask="best")
-    with pytest.raises(ParameterError, match="'random_state'"):
+    with pytest.raises(UserError, match="'random_state'"):
         Session(X, random_state=-1)
 
 

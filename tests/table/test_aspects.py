@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from stored import read, record_of, reread
 
-from fewlier.errors import CellError, FormatError, UserError
+from fewlier.errors import FormatError, UserError
 from fewlier.table import Column, Encoder, Kind, Table, infer_schema
 from fewlier.table.aspects import Aspect, DatePart, in_words
 from fewlier.table.dates import ISO, ISO_TIME, ISO_ZONED, DateForm, Moments
@@ -205,7 +205,7 @@ def test_a_column_that_is_all_in_another_form_is_an_error():
     schema = schema_of(EVERY_7_HOURS.strftime("%d/%m/%Y %H:%M"))
     other = Table.of(pd.DataFrame({"when": EVERY_7_HOURS.strftime("%m-%d-%Y")}))
     with pytest.raises(
-        CellError, match=r"'when' must hold dates written as %d/%m/%Y %H:%M; got 200"
+        UserError, match=r"'when' must hold dates written as %d/%m/%Y %H:%M; got 200"
     ):
         schema.match(other)
 
@@ -235,7 +235,7 @@ def test_digits_can_be_declared_dates_and_dates_categories():
 
 
 def test_a_declared_form_is_checked_against_the_data():
-    with pytest.raises(CellError, match=r"must hold dates written as %d/%m/%Y; got 60 texts of 60"):
+    with pytest.raises(UserError, match=r"must hold dates written as %d/%m/%Y; got 60 texts of 60"):
         schema_of(DAYS.strftime("%Y-%m-%d"), overrides={"when": "%d/%m/%Y"})
     with pytest.raises(UserError, match=r"Column 'when' is declared '%q'. A form of dates must"):
         schema_of(DAYS, overrides={"when": "%q"})

@@ -299,30 +299,22 @@ def test_one_override_for_all_applies_where_it_can():
 
 
 @pytest.mark.parametrize(
-    ("values", "kind", "message"),
+    ("values", "kind", "row", "found"),
     [
-        (
-            [1, -1, 2, -2, -3],
-            "count",
-            "Column 'x' is declared 'count' but has 3 negative values (first at row 1). "
-            "Declare columns={'x': 'real'} or drop those rows.",
-        ),
-        ([1, 2, 2.5], "count", "declared 'count' but has 1 fractional value (first at row 2)."),
-        ([0.5, 1.5], "count", "declared 'count' but has 2 fractional values (first at row 0)."),
-        ([1, 2.5, -1], "positive", "declared 'positive' but has 1 negative value (first at row 2)"),
-        ([5, 1, 3, 3], "binary", "declared 'binary' but has 3 different values (a third at row 2)"),
-        ([5, 5], "binary", "declared 'binary' but has the value 5 only."),
-        (
-            ["1", "b"],
-            "real",
-            "'x' must hold numbers; got the text 'b' (first at row 1). Correct it",
-        ),
-        (["1", "inf"], "real", "'x' must hold finite numbers; got 1 infinite (first at row 1)."),
+        ([1, -1, 2, -2, -3], "count", 1, "3 negative"),
+        ([1, 2, 2.5], "count", 2, "1 fractional"),
+        ([0.5, 1.5], "count", 0, "2 fractional"),
+        ([1, 2.5, -1], "positive", 2, "1 negative"),
+        ([5, 1, 3, 3], "binary", 2, "3 different"),
+        ([5, 5], "binary", None, "value 5"),
+        (["1", "b"], "real", 1, "'b'"),
+        (["1", "inf"], "real", 1, "1 infinite"),
     ],
 )
-def test_a_declared_kind_is_checked_against_the_data(values, kind, message):
-    with pytest.raises(UserError, match=re.escape(message)):
+def test_a_declared_kind_is_checked_against_the_data(values, kind, row, found):
+    with pytest.raises(UserError, match=found) as caught:
         column_of(values, kind)
+    assert (caught.value.column, caught.value.row) == ("x", row)
 
 
 def test_an_override_of_an_unknown_column_is_refused():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.errors import CellError, LabelWarning, UserError
+from fewlier.errors import LabelWarning, UserError
 from fewlier.table.cells import MISSING
 from fewlier.table.label_column import MAX_KINDS, LabelColumn, LabelReader, listed_counts
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
@@ -209,7 +209,7 @@ def test_a_value_cannot_mean_both():
 )
 def test_another_value_is_refused_with_its_row_and_the_options_to_use(cell, shown):
     message = f"'y' must hold 1 and 0, or true and false, .*; got '{shown}' .*anomaly=.*normal="
-    with pytest.raises(CellError, match=message) as caught:
+    with pytest.raises(UserError, match=message) as caught:
         PLAIN.read(["1", None, "0", cell, "no"])
     assert caught.value.row == 3
 

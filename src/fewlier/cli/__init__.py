@@ -1,6 +1,6 @@
 """The command line: parse, one call, print.
 
-Read in this order: streams, flags, screen, ending, options, inputs, fit, update, score,
+Read in this order: streams, screen, options, ending, inputs, fit, update, score,
 evaluate, explain, threshold, inspect, report, check, keys, asking, label, demonstration, demo,
 export, serve, app.
 """

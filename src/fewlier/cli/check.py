@@ -3,12 +3,10 @@
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from fewlier.cli import options
-from fewlier.cli.flags import with_declarations
 from fewlier.cli.inputs import read_columns, read_label, read_missing
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_facts, echo_json, print_grid
@@ -38,9 +36,8 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])
     with open_table(table) as file:
         kinds = _kinds(columns or {})
-        found = _in_flags(
-            check_file(file, labels, kinds, read_missing(missing or [], file.columns, label))
-        )
+        stand_ins = read_missing(missing or [], file.columns, label)
+        found = check_file(file, labels, kinds, stand_ins)
     values = [("--anomaly", value) for value in anomaly or []]
     values += [("--normal", value) for value in normal or []]
     if found.label and found.label.problem:
@@ -71,14 +68,6 @@ def _declaring(said: dict[str, str]) -> Iterator[str]:
     for name, kind in said.items():
         if name not in ignored:
             yield from ("--column", f"{name}={kind}")
-
-
-def _in_flags(found: "TableCheck") -> "TableCheck":
-    """Write flags for what declares columns and labels."""
-    columns = tuple(replace(line, why=with_declarations(line.why)) for line in found.columns)
-    label = found.label and replace(found.label, problem=with_declarations(found.label.problem))
-    notes = tuple(map(with_declarations, found.notes))
-    return replace(found, columns=columns, label=label, notes=notes)
 
 
 def _kinds(columns: dict[str, str]) -> dict[str, str]:

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import typer
 
-from fewlier.cli.flags import in_flags, with_declarations
+from fewlier.cli.options import spelling_of
 from fewlier.cli.screen import say, warnings_as_notes
-from fewlier.errors import ParameterError, UserError
+from fewlier.errors import UserError, spelling
 
 FINE, BUG, FIXABLE, BROKEN_PIPE = 0, 1, 2, 141
 
@@ -41,11 +41,10 @@ def run_and_leave(app: typer.Typer) -> NoReturn:
 def main(app: typer.Typer) -> None:
     """Run the command line: exit code 2 for what the user can fix, 1 for a bug."""
     try:
-        with warnings_as_notes():
+        with spelling(spelling_of(app)), warnings_as_notes():
             app(prog_name=app.info.name)  # under `python -m` too
     except UserError as error:
-        message = with_declarations(str(error))
-        say(in_flags(message, app) if isinstance(error, ParameterError) else message)
+        say(str(error))
         sys.exit(FIXABLE)
     except OSError as error:
         if error.errno not in NOT_WRITABLE:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 import typer
 
-from fewlier.cli.flags import with_declarations
 from fewlier.errors import FewlierWarning, LabelWarning
 from fewlier.process.escape import shown
 from fewlier.process.progress import FitProgress, Progress, ReadSoFar
@@ -98,7 +97,7 @@ _said: list[str] = []  # the notes of this run
 
 def was_said(note: str) -> bool:
     """Whether a warning has said so before, perhaps with the name of a file."""
-    return any(line.endswith(with_declarations(note)) for line in _said)
+    return any(line.endswith(note) for line in _said)
 
 
 def _visible(lines: str) -> str:
@@ -112,7 +111,7 @@ def warnings_as_notes() -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:  # noqa: ANN401
         if issubclass(category, FewlierWarning):
             kind = "warning" if issubclass(category, LabelWarning) else "note"
-            _said.append(with_declarations(str(message)))
+            _said.append(str(message))
             say(f"{kind}: {_said[-1]}")
         else:
             python_show(message, category, *rest, **more)

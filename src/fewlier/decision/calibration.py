@@ -21,7 +21,7 @@ from fewlier.decision.threshold import (
     check_share,
     percent,
 )
-from fewlier.errors import ParameterError, warn
+from fewlier.errors import UserError, parameter, warn
 from fewlier.modelfile.state import State, require
 from fewlier.table.arrays import Bools, Floats, Ints
 
@@ -140,23 +140,20 @@ class Calibration:
         stands in for a contamination that is not given, if `is_labelled`: all rows are.
         """
         start = replace(self, labelled_share=labelled_share)
-        if (cost_miss, cost_alarm) != (None, None):
-            if cost_miss is None or cost_alarm is None or false_alarm_rate is not None:
-                absent = "'cost_miss'" if cost_miss is None else "'cost_alarm'"
-                is_whole = cost_miss is not None and cost_alarm is not None
-                all_three = "got all three. Leave one rule out."
-                raise ParameterError(
-                    "A threshold by cost must have both 'cost_miss' and 'cost_alarm', and no "
-                    f"'false_alarm_rate'; {all_three if is_whole else f'{absent} is not given.'}"
-                )
+        if cost_miss is not None and cost_alarm is not None and false_alarm_rate is None:
             share = labelled_share if contamination is None and is_labelled else contamination
             return start.at_costs(cost_miss, cost_alarm, share)
-        if contamination is not None and false_alarm_rate is None:
+        rates = {"false_alarm_rate": false_alarm_rate, "contamination": contamination}
+        costs = {"cost_miss": cost_miss, "cost_alarm": cost_alarm}
+        given = [name for name, value in (rates | costs).items() if value is not None]
+        if len(given) == 1 and contamination is not None:
             return start.at_contamination(contamination)
-        if false_alarm_rate is None or contamination is not None:
-            raise ParameterError(
-                "The threshold must be set by either 'false_alarm_rate' or 'contamination', or by "
-                f"costs; got {false_alarm_rate!r} and {contamination!r}. Give exactly one."
+        if len(given) != 1 or false_alarm_rate is None:
+            rules = " and ".join(map(parameter, rates)), " and ".join(map(parameter, costs))
+            raise UserError(
+                f"The threshold must be set by one of {rules[0]}, or by both {rules[1]}; got "
+                f"{' and '.join(map(parameter, given)) or 'none of these'}.",
+                parameter=given[0] if given else "false_alarm_rate",
             )
         outcome = f"the threshold stands for {self.smallest_rate:.2g}"
         moved = start.at_false_alarm_rate(false_alarm_rate)
@@ -210,18 +207,21 @@ class Calibration:
         the share of anomalies among the rows to come.
         """
         if not len(self.anomaly_scores):
-            raise ParameterError(
+            raise UserError(
                 "A threshold by cost needs held-out labelled anomalies; this model has none. Fit "
-                "with two or more labelled anomalies, or use 'false_alarm_rate'."
+                f"with two or more labelled anomalies, or use {parameter('false_alarm_rate')}.",
+                parameter="cost_miss",
             )
         check_cost("cost_miss", miss)
         check_cost("cost_alarm", alarm)
         if share is None:
-            raise ParameterError(
+            raise UserError(
                 "A threshold by cost must have the share of anomalies among the rows to come, "
-                "'contamination': some training rows are unlabelled, and the labelled anomalies "
-                f"are only {percent(self.labelled_share)} % of all rows. Give a rough share, such "
-                "as contamination=0.05, or use 'false_alarm_rate'."
+                f"{parameter('contamination')}: some training rows are unlabelled, and the "
+                f"labelled anomalies are only {percent(self.labelled_share)} % of all rows. Give a "
+                f"rough share, such as {parameter('contamination', 0.05)}, or use "
+                f"{parameter('false_alarm_rate')}.",
+                parameter="contamination",
             )
         check_share("contamination", share)
         ratio = math.log(alarm) - math.log(miss) - float(special.logit(share))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fewlier.errors import ParameterError
+from fewlier.errors import UserError
 from fewlier.table.arrays import Floats
 
 ENOUGH_ANOMALIES = 20
@@ -175,10 +175,10 @@ def _amount(number: float) -> str:
 def check_cost(name: str, value: float) -> None:
     """Refuse a parameter that is not a positive number."""
     if not isinstance(value, Real) or not 0 < value <= sys.float_info.max:
-        raise ParameterError(f"{name!r} must be a positive number; got {value!r}.")
+        raise UserError(parameter=name, expected="a positive number", got=value)
 
 
 def check_share(name: str, value: float) -> None:
     """Refuse a parameter that is not a share of rows."""
     if not isinstance(value, Real) or not 0 < value < 1:
-        raise ParameterError(f"{name!r} must be a share between 0 and 1; got {value!r}.")
+        raise UserError(parameter=name, expected="a share between 0 and 1", got=value)

@@ -8,7 +8,7 @@ from fewlier.density.alternatives.flow import Flow
 from fewlier.density.alternatives.vae import Vae
 from fewlier.density.base import DensitySettings
 from fewlier.density.made import Made
-from fewlier.errors import FormatError, ParameterError
+from fewlier.errors import FormatError, UserError
 from fewlier.modelfile.state import Json, State
 
 DENSITIES: dict[str, type[DensitySettings]] = {
@@ -24,17 +24,15 @@ def read_density(density: object) -> DensitySettings:
 
     Raises
     ------
-    ParameterError
+    UserError
         For what is neither the name of a density nor an object such as ``Made(hidden=(100,))``.
     """
     if isinstance(density, str) and density in DENSITIES:
         return DENSITIES[density]()
     if isinstance(density, DensitySettings) and type(density) in DENSITIES.values():
         return density.checked()
-    raise ParameterError(
-        f"The 'density' parameter of AnomalyDetector must be one of {sorted(DENSITIES)}, or an "
-        f"object such as Made(hidden=(100,)); got {density!r}."
-    )
+    expected = f"one of {sorted(DENSITIES)}, or an object such as Made(hidden=(100,))"
+    raise UserError(parameter="density", expected=expected, got=density)
 
 
 def settings_record(settings: DensitySettings) -> Json:
@@ -49,5 +47,5 @@ def settings_from(state: State) -> DensitySettings:
     settings.set_params(**{name: state.value(name) for name in settings.get_params(deep=False)})
     try:
         return settings.checked()
-    except ParameterError as error:
+    except UserError as error:
         raise FormatError(f"the sizes of its density are wrong. {error}") from error

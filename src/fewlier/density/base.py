@@ -169,7 +169,7 @@ class DensitySettings(BaseEstimator, ABC):
 
         Raises
         ------
-        ParameterError
+        UserError
             For a value that no such density can have.
         """
         parameters = self.get_params(deep=False)
@@ -190,8 +190,8 @@ class DensitySettings(BaseEstimator, ABC):
         return tuple(map(int, widths))
 
     def require(self, name: str, value: object, is_right: bool, expected: str) -> None:
-        """Raise `ParameterError` for a value that is not as expected."""
-        check_parameter(type(self).__name__, name, value, is_right, expected)
+        """Raise `UserError` for a value that is not as expected."""
+        check_parameter(name, value, is_right, expected)
 
 
 def is_positive_integer(value: object) -> bool:

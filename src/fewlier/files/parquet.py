@@ -50,7 +50,8 @@ def sound(name: str, column: pa.Array, start: int) -> pa.Array:
         where = f" (first at row {start + int(row[1])})" if row else ""
         raise UserError(
             f"column {name!r} must hold text in UTF-8; got other bytes{where}. Write it again as "
-            "UTF-8, or without the column."
+            "UTF-8, or without the column.",
+            column=name,
         ) from error
     # Some of arrow's functions have no kernel for views.
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column

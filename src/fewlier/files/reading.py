@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from fewlier.errors import CellError, ColumnErrors, FileError, ParameterError, UserError
+from fewlier.errors import UserError, locate
 from fewlier.files.atomic import PathLike
 from fewlier.files.parquet import readable, sound
 from fewlier.files.text import Unpacked, first_bytes, not_utf8, read_header, surplus_columns
@@ -225,19 +225,16 @@ def naming(file: str, start: int = 0) -> Iterator[None]:
     """Put the name of a file before what is wrong with it; rows are counted from its first."""
     try:
         yield
-    except (ParameterError, FileError):
-        raise  # of the call, or named already
     except UserError as error:
-        found = error.after(start) if isinstance(error, CellError | ColumnErrors) else error
-        raise FileError(f"{file}: {found}") from error
+        if error.parameter is None:  # else it is the fault of the call
+            locate(error, file, start)
+        raise
     except pa.ArrowInvalid as error:
-        raise FileError(
-            f"{file}: a table must be CSV or Parquet; got a damaged file: {error}."
-        ) from error
+        found = f"a table must be CSV or Parquet; got a damaged file: {error}."
+        raise UserError(found, file=file) from error
     except OSError as error:
-        raise FileError(
-            f"{file}: a table must be a file that can be read; {error.strerror or error}."
-        ) from error
+        found = f"a table must be a file that can be read; {error.strerror or error}."
+        raise UserError(found, file=file) from error
 
 
 def _open_csv(file: IO[bytes], head: bytes, name: str) -> TableFile:
@@ -297,11 +294,11 @@ def _check_empty(column: pa.ChunkedArray, start: int) -> None:
     is_full = pc.not_equal(pc.utf8_trim_whitespace(column), "")
     row = pc.index(is_full, value=True).as_py()
     if row >= 0:
-        raise CellError(
+        raise UserError(
             "Columns without a name must be empty where there are several; got "
             f"{column[row].as_py()[:40]!r}",
-            start + row,
-            "Name them in the header, or delete them.",
+            row=start + row,
+            remedy="Name them in the header, or delete them.",
         )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, final
 import numpy as np
 import pyarrow as pa
 
-from fewlier.errors import CellError, ColumnErrors, FileError, UserError, noting, raise_all
+from fewlier.errors import UserError, noting, problems_of, raise_all
 from fewlier.files.reading import Batch, naming
 from fewlier.files.reservoir import Reservoir
 from fewlier.files.streams import blocks, check_same, concatenated
@@ -117,20 +117,11 @@ class Places:
         try:
             yield
         except UserError as error:
-            named = self._named(error)
-            if named is error:
-                raise
-            raise named from error
-
-    def _named(self, error: UserError) -> UserError:
-        if isinstance(error, ColumnErrors):
-            return ColumnErrors([self._named(problem) for problem in error.problems])
-        if not isinstance(error, CellError):
-            return error
-        file, row = self.of(error.row)
-        if len(self.files) == 1:
-            return CellError(error.found, row, error.remedy)
-        return FileError(f"{file}: {CellError(error.found, row, error.remedy)}")
+            for problem in problems_of(error):
+                if problem.row is not None:
+                    file, problem.row = self.of(problem.row)
+                    problem.file = file if len(self.files) > 1 else None
+            raise
 
 
 class _Drawn(NamedTuple):

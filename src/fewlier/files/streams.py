@@ -168,7 +168,8 @@ def check_same(expected: pa.Schema, found: pa.Schema, where: str) -> None:
         if not is_null and _family(mine) != _family(theirs):
             raise UserError(
                 f"column {field.name!r} must have the type of {where}, {theirs}; got {mine}. "
-                "Write it again with one type."
+                "Write it again with one type.",
+                column=field.name,
             )
 
 
@@ -187,5 +188,6 @@ def check_types(model: Schema, found: pa.Schema) -> None:
         if is_wrong:
             raise UserError(
                 f"column {column.source!r} must hold {what}, as in training; got the type {dtype}. "
-                "Write it again with a type of these."
+                "Write it again with a type of these.",
+                column=column.source,
             )

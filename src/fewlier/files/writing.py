@@ -209,7 +209,8 @@ def _texts(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UserError(
             f"Column {name!r} must hold values that CSV can hold; got {column.type}. Write "
-            "Parquet instead."
+            "Parquet instead.",
+            column=name,
         ) from error
 
 

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from fewlier.errors import FormError, UserError, noting
+from fewlier.errors import UserError, noting
 from fewlier.files.reading import TableFile, naming
 from fewlier.table.cells import Cells, is_text
 from fewlier.table.cells import missing as missing_cells
@@ -171,7 +171,7 @@ def check_table(
         found,
         rough_seconds(table.n_rows, len(schema.columns)),
         _declarations(declared, checks, findings, problems),
-        {n: error.forms for n, error in problems.items() if isinstance(error, FormError)},
+        {n: error.readings for n, error in problems.items() if error.readings},
         str(too_few.get("", "")),
     )
 
@@ -295,8 +295,8 @@ def _declarations(
     found |= {name: said for name, said in declared.items() if name not in problems}
     for check in checks:
         problem = problems.get(check.name)
-        if isinstance(problem, FormError):
-            found[check.name] = problem.forms[0]
+        if problem and problem.readings:
+            found[check.name] = problem.readings[0]
         elif check.kind == LEFT_OUT or (problem and check.name not in declared):
             found[check.name] = IGNORE
     return found

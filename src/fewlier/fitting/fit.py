@@ -12,7 +12,7 @@ from torch import Tensor
 from fewlier.decision.drift import MAX_COUNTED, Reference
 from fewlier.density.base import Density, DensitySettings, mean_over_passes
 from fewlier.density.rows import Rows
-from fewlier.errors import ParameterError, UserError, warn
+from fewlier.errors import UserError, parameter, warn
 from fewlier.process.memory import REMEDY, memory_limit
 from fewlier.process.progress import Progress, silent
 from fewlier.process.threads import one_thread
@@ -108,7 +108,8 @@ def build(plan: Plan, template: Density, trained: Sequence[Trained], recipe: Rec
     """Make a model of trained members: select among them, add the other parts, calibrate."""
     candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
     if not any(candidates):
-        raise ParameterError("Every member diverged in training. Lower 'learning_rate'.")
+        found = f"Every member diverged in training. Lower {parameter('learning_rate')}."
+        raise UserError(found, parameter="learning_rate")
     weights = select(candidates, plan.ids, recipe)
     kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if c and w > 0]
     members, own_weights = zip(*kept, strict=True)

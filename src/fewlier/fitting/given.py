@@ -8,7 +8,7 @@ from typing import Any, final
 import narwhals as nw
 import numpy as np
 
-from fewlier.errors import DataWarning, ParameterError, UserError, warn
+from fewlier.errors import DataWarning, UserError, warn
 from fewlier.files.reading import naming
 from fewlier.files.sampling import Sample, Sampler
 from fewlier.files.streams import is_stream, read_stream
@@ -162,6 +162,6 @@ def _with_all_levels(schema: Schema, table: Table, levels: LevelCounts) -> tuple
 def read_validation(pair: object, schema: Schema) -> tuple[Table, Codes]:
     """Read the rows that a user chose to validate by."""
     if not isinstance(pair, tuple) or len(pair) != 2:
-        raise ParameterError(f"'validation' must be a pair (X, y); got {type(pair).__name__}.")
+        raise UserError(parameter="validation", expected="a pair (X, y)", got=pair)
     table = schema.match(Table.of(pair[0], ignore={left.name for left in schema.left_out}))
     return table, Labels.of(pair[1], table.n_rows, pair[0]).codes

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from fewlier.decision.threshold import check_share
 from fewlier.density import read_density
 from fewlier.density.conditionals import CONDITIONALS
-from fewlier.errors import ParameterError, UserError, check_parameter
+from fewlier.errors import UserError, check_parameter, parameter
 from fewlier.fitting.fit import Recipe
 from fewlier.table import Column, Schema, Table, infer_schema
 from fewlier.table.arrays import Bools
@@ -31,11 +31,11 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
     """Check the parameters of an `AnomalyDetector` and say how it is to be fitted."""
     density, selection = read_density(parameters["density"]), parameters["selection"]
     training, unlabelled = read_training(parameters["training"]), parameters["unlabelled"]
-    _check("selection", selection, selection in ("average", "best"), "'average' or 'best'")
+    check_parameter("selection", selection, selection in ("average", "best"), "'average' or 'best'")
     is_known = isinstance(unlabelled, str) and unlabelled in ("robust", "normal")
-    _check("unlabelled", unlabelled, is_known, "'robust' or 'normal'")
+    check_parameter("unlabelled", unlabelled, is_known, "'robust' or 'normal'")
     keep_rows = parameters["keep_rows"]
-    _check("keep_rows", keep_rows, isinstance(keep_rows, bool), "True or False")
+    check_parameter("keep_rows", keep_rows, isinstance(keep_rows, bool), "True or False")
     check_share("false_alarm_rate", parameters["false_alarm_rate"])
     StandIns.read(parameters.get("missing"))
     return Recipe(
@@ -73,7 +73,7 @@ def read_schema(
         )
     columns = parameters["columns"]
     is_choice = columns is None or isinstance(columns, str | Mapping)
-    _check("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
+    check_parameter("columns", columns, is_choice, "a kind, or a mapping of columns to kinds")
     everywhere = isinstance(columns, str)
     kinds, chosen = split_conditionals({"": columns} if everywhere else columns or {})
     overrides, stand_ins = (
@@ -112,7 +112,7 @@ def read_seed(random_state: int | np.random.RandomState | None) -> int:
     """Draw the seed of a fit: an integer always gives the same."""
     if isinstance(random_state, Integral):
         is_seed = 0 <= random_state <= MAX_SEED
-        _check("random_state", random_state, is_seed, f"an integer from 0 to {MAX_SEED}")
+        check_parameter("random_state", random_state, is_seed, f"an integer from 0 to {MAX_SEED}")
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
@@ -122,13 +122,11 @@ def available_device(name: str) -> torch.device:
 
 
 def _read_device(name: str) -> torch.device:
-    _check("device", name, name in DEVICES, "'auto', 'cpu' or 'cuda'")
+    check_parameter("device", name, name in DEVICES, "'auto', 'cpu' or 'cuda'")
     if name == "cuda" and not torch.cuda.is_available():
-        raise ParameterError(
-            "device='cuda' needs a GPU that torch can use; got none. Give device='auto'."
+        raise UserError(
+            f"{parameter('device', 'cuda')} needs a GPU that torch can use; got none. Give "
+            f"{parameter('device', 'auto')}.",
+            parameter="device",
         )
     return available_device(name)
-
-
-def _check(name: str, value: object, is_right: bool, expected: str) -> None:
-    check_parameter("AnomalyDetector", name, value, is_right, expected)

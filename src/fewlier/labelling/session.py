@@ -12,7 +12,7 @@ import numpy as np
 
 from fewlier import __version__
 from fewlier.detector import AnomalyDetector
-from fewlier.errors import ParameterError, UserError, check_parameter
+from fewlier.errors import UserError, check_parameter
 from fewlier.files.atomic import PathLike
 from fewlier.fitting.recipe import MAX_SEED
 from fewlier.labelling.answers.answer import Answer, Stack
@@ -101,11 +101,11 @@ class Session:
         fit_every: int | None = 10,
         random_state: int = 0,
     ) -> None:
-        check_parameter("Session", "ask", ask, ask in ASKS, f"one of {', '.join(ASKS)}")
+        check_parameter("ask", ask, ask in ASKS, f"one of {', '.join(ASKS)}")
         is_seed = isinstance(random_state, int) and 0 <= random_state <= MAX_SEED
-        check_parameter("Session", "random_state", random_state, is_seed, "an integer >= 0")
+        check_parameter("random_state", random_state, is_seed, "an integer >= 0")
         if detector is not None and columns is not None:
-            raise ParameterError(
+            raise UserError(
                 "The 'columns' of a session are those of its 'detector'; got both. Leave one out."
             )
         if detector is None:

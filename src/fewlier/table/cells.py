@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.errors import CellError, UserError
+from fewlier.errors import UserError
 from fewlier.table.arrays import Bools, Floats
 
 if TYPE_CHECKING:
@@ -135,10 +135,11 @@ def check_finite(name: str, numbers: npt.NDArray[Any]) -> Floats:
     numbers = np.ascontiguousarray(numbers, dtype=np.float64)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
-        raise CellError(
+        raise UserError(
             f"Column {name!r} must hold finite numbers; got {len(infinite)} infinite",
-            int(infinite[0]),
-            "Write them as missing or drop those rows.",
+            column=name,
+            row=int(infinite[0]),
+            remedy="Write them as missing or drop those rows.",
         )
     return numbers
 
@@ -241,7 +242,8 @@ def _read_objects(name: str, values: npt.NDArray[Any], *, as_text: bool) -> Cell
     except OverflowError as error:
         raise UserError(
             f"Column {name!r} must hold finite numbers; got an integer beyond float64. "
-            "Rescale the column or leave it out."
+            "Rescale the column or leave it out.",
+            column=name,
         ) from error
     return check_finite(name, numbers)
 
@@ -251,11 +253,12 @@ def _check_type(name: str, cell_type: type, values: npt.NDArray[Any]) -> None:
     if cell_type.__name__ in _MISSING_TYPES or issubclass(cell_type, (*_TEXT, *_NUMBER)):
         return
     is_complex = issubclass(cell_type, complex | np.complexfloating)
-    raise CellError(
+    raise UserError(
         f"{'Complex data not supported: column' if is_complex else 'Column'} {name!r} must hold "
         f"numbers or text; got {cell_type.__name__}",
-        [*map(type, values)].index(cell_type),
-        "Spread its content over columns of numbers or text, or leave it out.",
+        column=name,
+        row=[*map(type, values)].index(cell_type),
+        remedy="Spread its content over columns of numbers or text, or leave it out.",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from fewlier.errors import FormError, UserError, check_parameter, declaration, noting
+from fewlier.errors import UserError, check_parameter, declaration, noting, parameter
 from fewlier.process.escape import suggest
 from fewlier.table import dates, numbers
 from fewlier.table.cells import cell_text, is_text
@@ -69,8 +69,9 @@ class StandIns:
         for name in self.by_column:
             if name not in names:
                 problems[name] = UserError(
-                    f"missing={{{name!r}: {self.by_column[name][0]!r}}} must name a column of the "
-                    f"table; got {name!r}. {suggest(name, names)}"
+                    f"{parameter('missing', self.by_column[name][0], name)} must name a column of "
+                    f"the table; got {name!r}. {suggest(name, names)}",
+                    column=name,
                 )
 
     def state(self) -> list[list[str]]:
@@ -97,7 +98,7 @@ def _values(said: object) -> tuple[str, ...]:
     values: list[Any] = [*said] if is_several else [said]  # type: ignore[misc]
     is_known = all(isinstance(v, str) or (_is_number(v) and abs(v) <= _MAX) for v in values)
     expected = "numbers or texts that stand for a missing cell, or a mapping of columns to these"
-    check_parameter("AnomalyDetector", "missing", said, is_known, expected)
+    check_parameter("missing", said, is_known, expected)
     return tuple(cell_text(float(v) if _is_number(v) else v) for v in values)
 
 
@@ -115,7 +116,8 @@ def read_declarations(
             if name not in names:
                 raise UserError(
                     f"{declaration(name, said)} must name a column of the table; got {name!r}. "
-                    f"{suggest(name, names)}"
+                    f"{suggest(name, names)}",
+                    column=name,
                 )
             declared[name] = _read(name, said)
     return declared
@@ -134,7 +136,7 @@ def _read(name: str, said: object) -> Declared:
             return Declared(form=DateForm.of_pattern(text))
         form = NumberForm.of_example(example) if example else None
     except UserError as error:
-        raise UserError(f"{subject} is declared {said!r}. {error}") from error
+        raise UserError(f"{subject} is declared {said!r}. {error}", column=name) from error
     return Declared(read_kind(kind, subject) if kind else None, form)
 
 
@@ -192,6 +194,12 @@ def _settle(
     return forms
 
 
-def _ambiguous(name: str, found: Recognised[Any], question: str) -> FormError:
-    message = f"Column {name!r} does not show {question}. Declare how it is written:"
-    return FormError(message, name, (str(found.form), str(found.other)))
+def _ambiguous(name: str, found: Recognised[Any], question: str) -> UserError:
+    readings = str(found.form), str(found.other)
+    return UserError(
+        f"Column {name!r} does not show {question}",
+        column=name,
+        remedy="Declare how it is written: "
+        f"{' or '.join(declaration(name, reading) for reading in readings)}.",
+        readings=readings,
+    )

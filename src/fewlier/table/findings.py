@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from fewlier.errors import declaration
+from fewlier.errors import declaration, parameter
 from fewlier.process.escape import list_some
 from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.cells import Cells, is_text, missing, number_text
@@ -117,7 +117,7 @@ def _declared(findings: Sequence[Finding]) -> str:
     if first.topic is not Topic.STAND_IN:
         return first.said and declaration(first.column, first.said)
     same = {finding.said for finding in findings} == {first.said} and len(findings) > 1
-    return f"missing={first.said!r}" if same else f"missing={{{first.column!r}: {first.said!r}}}"
+    return parameter("missing", first.said, None if same else first.column)
 
 
 def find(table: Table, schema: Schema, codes: Codes) -> tuple[Finding, ...]:

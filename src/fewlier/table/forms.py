@@ -6,7 +6,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from fewlier.errors import CellError
+from fewlier.errors import UserError
 from fewlier.table.arrays import Bools
 from fewlier.table.cells import Cells, missing
 
@@ -44,7 +44,7 @@ class Form(ABC, Generic[Values]):
 
         Raises
         ------
-        CellError
+        UserError
             In training, if more than a tenth of the texts are in another form; later, if most of
             many are: it must be another column.
         """
@@ -57,11 +57,12 @@ class Form(ABC, Generic[Values]):
         most = (1 - MOSTLY) * n_texts if is_training else max(n_texts - unread.n, _MIN_TO_JUDGE)
         if unread.n > most:
             another = "Declare another form, or 'category', or correct them."
-            raise CellError(
+            raise UserError(
                 f"Column {column!r} must hold {self.written} {self}; got {unread.n} texts of "
                 f"{n_texts} that are not, such as {unread.text!r}",
-                unread.row,
-                another if is_training else "Write them as in the training table.",
+                column=column,
+                row=unread.row,
+                remedy=another if is_training else "Write them as in the training table.",
             )
         return values, unread
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fewlier.errors import CellError, UserError, declaration, noting, raise_all
+from fewlier.errors import UserError, declaration, noting, raise_all
 from fewlier.process.escape import list_some
 from fewlier.table.arrays import Bools
 from fewlier.table.aspects import date_parts
@@ -253,15 +253,20 @@ def _make_declared(name: str, values: ColumnValues, coding: Kind) -> Column:
     cells = values.cells
     if coding is not Kind.CATEGORY and is_text(cells):
         row = int(np.argmax(PLAIN.parse(cells)[1]))
-        raise CellError(
-            f"Column {name!r} must hold numbers; got the text {cells[row]!r}",
-            row,
-            f"Correct it, or declare {declaration(name, Kind.CATEGORY.value)}.",
+        raise UserError(
+            column=name,
+            row=row,
+            expected="numbers",
+            got=cells[row],
+            remedy=f"Correct it, or declare {declaration(name, Kind.CATEGORY.value)}.",
         )
     if breach := _breach(coding, values):
+        found, first = breach
         raise UserError(
-            f"Column {name!r} is declared {coding.value!r} but has {breach}. "
-            f"Declare {declaration(name, Kind.REAL.value)} or drop those rows."
+            f"Column {name!r} is declared {coding.value!r} but has {found}",
+            column=name,
+            row=first,
+            remedy=f"Declare {declaration(name, Kind.REAL.value)} or drop those rows.",
         )
     kind, usual = _infer_kind(values)
     can_take = coding is usual or coding in CODINGS[kind]
@@ -305,23 +310,23 @@ def _infer_kind(values: ColumnValues) -> tuple[Kind, Kind]:
     return kind, kind
 
 
-def _breach(coding: Kind, values: ColumnValues) -> str:
-    """Say how values contradict a coding, empty if they do not."""
+def _breach(coding: Kind, values: ColumnValues) -> tuple[str, int | None] | None:
+    """Say how values contradict a coding, and in which row first; None if they do not."""
     if coding is Kind.BINARY:
         return _breach_of_binary(values)
     for adjective, is_impossible in impossible_numbers(coding, values.cells).items():
         if n := int(is_impossible.sum()):
-            return f"{n} {adjective} value{'s' * (n > 1)} (first at row {is_impossible.argmax()})"
-    return ""
+            return f"{n} {adjective} value{'s' * (n > 1)}", int(is_impossible.argmax())
+    return None
 
 
-def _breach_of_binary(values: ColumnValues) -> str:
-    """Say how values contradict that they are two, or 0 and 1; empty if they do not."""
+def _breach_of_binary(values: ColumnValues) -> tuple[str, int | None] | None:
+    """Say how values contradict that they are two, or 0 and 1; None if they do not."""
     few = values.everyone.few
     if few is not None and (len(few) == 2 or set(few) <= {0.0, 1.0}):
-        return ""
+        return None
     if few is not None and len(few) == 1:
-        return f"the value {number_text(*few)} only"
+        return f"the value {number_text(*few)} only", None
     present = np.flatnonzero(~missing(values.cells))
     found, first = np.unique(values.cells[present], return_index=True)
-    return f"{len(found)} different values (a third at row {present[np.sort(first)[2]]})"
+    return f"{len(found)} different values", int(present[np.sort(first)[2]])

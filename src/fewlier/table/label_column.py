@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from fewlier.errors import CellError, LabelWarning, UserError, warn
+from fewlier.errors import LabelWarning, UserError, parameter, warn
 from fewlier.process.escape import suggest
 from fewlier.table.arrays import Codes, Ints
 from fewlier.table.cells import MISSING, cell_text
@@ -95,7 +95,8 @@ class LabelColumn:
         if self.name not in columns:
             raise UserError(
                 f"the label column must be among its columns; got {self.name!r}. "
-                f"{suggest(self.name, columns)}"
+                f"{suggest(self.name, columns)}",
+                column=self.name,
             )
 
     def read(self, cells: Iterable[object], *, is_complete: bool = True) -> Labels:
@@ -134,12 +135,15 @@ class LabelReader:
         self._n_rows.update(dict(enumerate(n_rows.tolist())))
         unknown = [t for t in self._places if t is not None and t.casefold() not in _TRUTH]
         if unknown and not self.column.meanings:
-            raise CellError(
+            raise UserError(
                 f"Label column {self.column.name!r} must hold 1 and 0, or true and false, or "
                 f"nothing where the label is unknown; got {unknown[0]!r}",
-                int(np.argmax(rows == self._places[unknown[0]])),
-                "Say which values mean anomaly, anomaly=['VALUE'], or which mean normal, "
-                "normal=['VALUE'].",
+                column=self.column.name,
+                row=int(np.argmax(rows == self._places[unknown[0]])),
+                got=unknown[0],
+                remedy="Say which values mean anomaly, "
+                f"{parameter('anomaly', ['VALUE'])}, or which mean normal, "
+                f"{parameter('normal', ['VALUE'])}.",
             )
         if len(self._places) > _MAX_SPELLINGS:
             self._check_kinds(self._kinds())
@@ -175,7 +179,8 @@ class LabelReader:
             raise UserError(
                 f"label column {self.column.name!r} must name at most {MAX_KINDS:,} kinds of "
                 f"anomalies; got {len(kinds):,}, such as {_quoted(kinds[0])}. Give the column that "
-                "says what is normal, or name the values that mean anomaly."
+                "says what is normal, or name the values that mean anomaly.",
+                column=self.column.name,
             )
 
     def read(self, rows: Ints, *, is_complete: bool = True) -> Labels:

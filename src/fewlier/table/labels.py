@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from fewlier.errors import CellError, FewlierWarning, LabelWarning, UserError, warn
+from fewlier.errors import FewlierWarning, LabelWarning, UserError, warn
 from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.cells import is_text, unmasked
 from fewlier.table.frame import Table
@@ -125,11 +125,11 @@ def read_labels(y: object, n_rows: int) -> Codes:
     unlabelled = np.isnan(values)
     found = set(np.unique(values[~unlabelled]).tolist())
     if strange := sorted(found - {-1.0, 0.0, 1.0}):
-        raise CellError(
+        raise UserError(
             "Only binary classification is supported. Unknown label type: y must hold 1 and 0; "
             f"got {strange[:5]}",
-            int(np.isin(values, strange).argmax()),
-            _REMEDY,
+            row=int(np.isin(values, strange).argmax()),
+            remedy=_REMEDY,
         )
     if -1.0 in found and 0.0 not in found and not unlabelled.any():
         raise UserError(
@@ -166,11 +166,11 @@ def _check_order(X: object, y: object) -> None:
     is_other = len(rows) == len(labels) and not rows.equals(labels)
     if is_other and rows.isin(labels).all() and labels.isin(rows).all():
         row = int(np.argmax(np.asarray(rows) != np.asarray(labels)))
-        raise CellError(
+        raise UserError(
             f"y must be in the order of X; got the index of X in another order, {labels[row]} "
             f"beside {rows[row]}",
-            row,
-            "Give y.loc[X.index], or y.to_numpy() if its order is that of the rows.",
+            row=row,
+            remedy="Give y.loc[X.index], or y.to_numpy() if its order is that of the rows.",
         )
 
 
@@ -184,10 +184,12 @@ def _as_numbers(y: object) -> Floats:
         return cells
     truth = {None: np.nan, "True": 1.0, "False": 0.0}
     if unknown := [cell for cell in cells if cell not in truth]:
-        raise CellError(
+        raise UserError(
             f"Unknown label type: y must hold 1 and 0; got the text {unknown[0]!r}",
-            cells.tolist().index(unknown[0]),
-            f"{_REMEDY} Or say what text means by a LabelColumn (fewlier.table.label_column).",
+            row=cells.tolist().index(unknown[0]),
+            got=unknown[0],
+            remedy=f"{_REMEDY} Or say what text means by a LabelColumn "
+            "(fewlier.table.label_column).",
         )
     return np.array([truth[cell] for cell in cells])
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, final
 from sklearn.base import BaseEstimator
 
 from fewlier.density.base import POSITIVE_INTEGER, is_positive_integer
-from fewlier.errors import ParameterError, check_parameter
+from fewlier.errors import UserError, check_parameter
 from fewlier.training.objective import Criterion
 
 Selection = Literal["average", "best"]
@@ -78,19 +78,21 @@ class Training(BaseEstimator):
         self.learning_rate = learning_rate
 
     def checked(self) -> "Training":
-        """Return the same settings in plain numbers; a wrong one raises a `ParameterError`."""
+        """Return the same settings in plain numbers; a wrong one raises a `UserError`."""
         lambdas, patience, rate = self.lambdas, self.patience, self.learning_rate
         is_sequence = isinstance(lambdas, Iterable) and not isinstance(lambdas, str)
-        _check("lambdas", lambdas, is_sequence, "a sequence of numbers, such as (0.1, 1000)")
+        check_parameter(
+            "lambdas", lambdas, is_sequence, "a sequence of numbers, such as (0.1, 1000)"
+        )
         lambdas = tuple(lambdas)
         are_weights = len(lambdas) > 0 and all(_is_number(lam) and lam >= 0 for lam in lambdas)
-        _check("lambdas", lambdas, are_weights, "finite numbers >= 0, at least one")
+        check_parameter("lambdas", lambdas, are_weights, "finite numbers >= 0, at least one")
         for name in ("max_epochs", "batch_size"):
             value = getattr(self, name)
-            _check(name, value, is_positive_integer(value), POSITIVE_INTEGER)
+            check_parameter(name, value, is_positive_integer(value), POSITIVE_INTEGER)
         is_patience = patience is None or is_positive_integer(patience)
-        _check("patience", patience, is_patience, f"{POSITIVE_INTEGER}, or None")
-        _check("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
+        check_parameter("patience", patience, is_patience, f"{POSITIVE_INTEGER}, or None")
+        check_parameter("learning_rate", rate, _is_number(rate) and rate > 0, "a positive number")
         return Training(
             lambdas=tuple(map(float, lambdas)),
             max_epochs=int(self.max_epochs),
@@ -115,17 +117,11 @@ def read_training(training: object) -> Training:
     """Return the settings that a detector's parameter `training` asks for, checked."""
     if training is None:
         return Training()
-    if not isinstance(training, Training):
-        raise ParameterError(
-            "The 'training' parameter of AnomalyDetector must be an object such as "
-            f"Training(max_epochs=50), or None; got {training!r}."
-        )
-    return training.checked()
+    if isinstance(training, Training):
+        return training.checked()
+    expected = "an object such as Training(max_epochs=50), or None"
+    raise UserError(parameter="training", expected=expected, got=training)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
-
-
-def _check(name: str, value: object, is_right: bool, expected: str) -> None:
-    check_parameter("Training", name, value, is_right, expected)

@@ -28,7 +28,7 @@ from fewlier.density.networks import (
 )
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Terms
-from fewlier.errors import ParameterError
+from fewlier.errors import UserError, parameter
 
 # Splines map [-5, 5] and keep values beyond it. The range of the training values is mapped to
 # [-3, 3], about as wide as a standard normal.
@@ -334,9 +334,10 @@ def _zuko() -> Any:  # noqa: ANN401 - an optional package without types
     try:
         from zuko import transforms
     except ImportError as error:
-        raise ParameterError(
-            "density='flow' needs the package zuko, which is not installed. "
-            "Run: pip install 'fewlier[flow]'"
+        raise UserError(
+            f"{parameter('density', 'flow')} needs the package zuko, which is not installed. "
+            "Run: pip install 'fewlier[flow]'",
+            parameter="density",
         ) from error
     return transforms
 

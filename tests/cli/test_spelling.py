@@ -6,34 +6,52 @@ import pytest
 from factories import payments
 
 from fewlier.cli.app import app
-from fewlier.cli.flags import in_flags, with_declarations
-from fewlier.errors import declaration
+from fewlier.cli.options import spelling_of
+from fewlier.errors import UserError, declaration, parameter, spelling
 
 
+@pytest.fixture
+def _flags():
+    with spelling(spelling_of(app)):
+        yield
+
+
+@pytest.mark.usefixtures("_flags")
 @pytest.mark.parametrize(
-    ("message", "shown"),
+    ("arguments", "flags"),
     [
-        (
-            "both 'cost_miss' and 'cost_alarm', no more",
-            "both --cost-miss and --cost-alarm, no more",
-        ),
-        ("The 'max_epochs' parameter of AnomalyDetector must be 1", "--max-epochs must be 1"),
-        ("Fit again with keep_rows=True.", "Fit again with --keep-rows."),
-        ("Fit again with keep_rows=False.", "Fit again with --no-keep-rows."),
-        ("Give device='auto'.", "Give --device auto."),
-        ("Give false_alarm_rate=0.05.", "Give --false-alarm-rate 0.05."),
-        ("Lower 'learning_rate', set n_thing=3.", "Lower 'learning_rate', set n_thing=3."),
+        (("cost_miss",), "--cost-miss"),
+        (("keep_rows", True), "--keep-rows"),
+        (("keep_rows", False), "--no-keep-rows"),
+        (("device", "auto"), "--device auto"),
+        (("false_alarm_rate", 0.05), "--false-alarm-rate 0.05"),
+        (("learning_rate",), "'learning_rate'"),
+        (("n_thing", 3), "n_thing=3"),
+        (("anomaly", ["bad"]), "--anomaly bad"),
+        (("missing", "-200"), "--missing -200"),
+        (("missing", "0", "age"), "--missing age=0"),
+        (("missing", "?", 'a "b'), "--missing 'a \"b=?'"),
     ],
 )
-def test_parameters_are_named_by_their_flags(message, shown):
-    assert in_flags(message, app) == shown
+def test_parameters_are_spelled_as_flags(arguments, flags):
+    assert parameter(*arguments) == flags
+
+
+def test_python_has_its_own_spelling_again_afterwards():
+    with spelling(spelling_of(app)):
+        there = UserError(parameter="max_epochs", expected="an integer", got=0.5)
+    here = UserError(parameter="max_epochs", expected="an integer", got=0.5)
+    assert str(there) == "--max-epochs must be an integer; got 0.5."
+    assert str(here) == "'max_epochs' must be an integer; got 0.5."
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["threshold", "--cost-miss", "5"], "must have both --cost-miss and --cost-alarm, and no"),
-        (["threshold", "--cost-miss", "5"], "--cost-alarm is not given."),
+        (
+            ["threshold", "--cost-miss", "5"],
+            "by both --cost-miss and --cost-alarm; got --cost-miss.",
+        ),
         (["threshold", "--false-alarm-rate", "2"], "--false-alarm-rate must be a share between 0"),
         (["threshold", "--contamination", "0"], "fewlier: --contamination must be a share"),
         (["threshold", "--cost-miss", "-1", "--cost-alarm", "1"], "--cost-miss must be a positive"),
@@ -68,6 +86,7 @@ def test_a_column_that_is_called_like_a_parameter_stays_a_column(fewlier, tmp_pa
     assert "--density" not in done.err
 
 
+@pytest.mark.usefixtures("_flags")
 @pytest.mark.parametrize(
     ("name", "said", "flags"),
     [
@@ -81,24 +100,7 @@ def test_a_column_that_is_called_like_a_parameter_stays_a_column(fewlier, tmp_pa
     ],
 )
 def test_declarations_are_flags(name, said, flags):
-    assert with_declarations(f"Give {declaration(name, said)}.") == f"Give {flags}."
-
-
-@pytest.mark.parametrize(
-    ("said", "flags"),
-    [
-        ("missing='-200'", "--missing -200"),
-        ("missing={'a \"b': '?'}", "--missing 'a \"b=?'"),
-        ("missing={'age': '0'}", "--missing age=0"),
-    ],
-)
-def test_what_stands_for_missing_cells_is_a_flag(said, flags):
-    assert with_declarations(f"Declare {said} and so on.") == f"Declare {flags} and so on."
-
-
-@pytest.mark.parametrize("text", [r"columns={'\x': 'real'}", r"missing='\x'", "missing=0.1"])
-def test_text_that_only_looks_like_a_declaration_stays(text):
-    assert with_declarations(text) == text
+    assert declaration(name, said) == flags
 
 
 FITS = {
