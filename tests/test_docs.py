@@ -99,6 +99,14 @@ def test_no_document_has_a_placeholder(path):
     assert not re.search(r"^[A-Z]+(_[A-Z]+)*$", path.read_text("utf-8"), flags=re.MULTILINE)
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_blocks_of_code_end_where_they_should(path):
+    fences = re.findall(r"^ *```(.*)$", path.read_text("utf-8"), flags=re.MULTILINE)
+    assert all(re.fullmatch(r"\w*", kind) for kind in fences[::2]), fences
+    assert set(fences[1::2]) <= {""}
+    assert len(fences) % 2 == 0
+
+
 def in_code(name):
     """Return what a dotted name stands for, None if nothing; of a field of a class, its type."""
     owner, _, last = name.rpartition(".")

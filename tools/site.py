@@ -35,7 +35,6 @@ SECONDS = 600
 
 FENCE = re.compile(r"^(```+).*?^\1$", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[#)])")
-UNTESTED = re.compile(r"^```(\w+) notest$", flags=re.MULTILINE)  # a mark for tests/test_docs.py
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -57,7 +56,6 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(text: str, *, page: Page, **_: object) -> str:
     """Return the text of a page with links of the site."""
     path = {name_of(path): path for path in sources()}[page.file.src_uri]
-    text = UNTESTED.sub(r"```\1", text)
     return "".join(
         part if is_code else LINK.sub(lambda found: lead(path, found[0]), part)
         for part, is_code in parts(text)
