@@ -3,7 +3,7 @@
     python tools/walks.py [WALK ...] [--names]
 
 A module counts if a function of it runs. What runs on import does not: all modules are imported
-before. docs/ARCHITECTURE.md names the walks.
+before. docs/DEVELOP.md names the walks.
 """
 
 import argparse
