@@ -54,6 +54,21 @@ def test_the_readme_is_short():
     assert README.count("\n") <= 120
 
 
+def prose(path):
+    """Return the words of a page, without code, tables and what is generated."""
+    text = path.read_text("utf-8")
+    text = re.sub(r"<!-- begin generated.*?<!-- end generated -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^\|.*$", "", text, flags=re.MULTILINE).split()
+
+
+def test_there_are_eleven_pages_that_can_be_read_in_an_hour():
+    pages = {path.stem: len(prose(path)) for path in (ROOT / "docs").glob("*.md")}
+    assert len(pages) == 10
+    del pages["REFERENCE"]  # of the code
+    assert sum(pages.values()) + len(prose(ROOT / "README.md")) <= 16_000, pages
+
+
 @pytest.mark.slow
 def test_the_reference_is_what_the_code_says():
     tool = [sys.executable, ROOT / "tools" / "reference.py", "--check"]

@@ -122,10 +122,11 @@ def signature(called: object, name: str) -> str:
     """Return how something is called, without types, one parameter a line where it is long."""
     taken = inspect.signature(called)
     plain = [shown(p) for p in taken.parameters.values() if p.name not in ("self", "cls")]
-    short = f"{name}{inspect.Signature(plain)}".replace("Ellipsis", "...")
+    # As ruff writes it, which formats blocks of Python in documents, too.
+    short = f"{name}{inspect.Signature(plain)}".replace("Ellipsis", "...").replace("'", '"')
     if len(short) <= 90:
         return short
-    marks = str(inspect.Signature(plain))[1:-1].split(", ")
+    marks = short.removeprefix(f"{name}(")[:-1].split(", ")
     return f"{name}(\n" + "".join(f"    {mark},\n" for mark in joined(marks)) + ")"
 
 
