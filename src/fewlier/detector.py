@@ -1,7 +1,7 @@
 """`AnomalyDetector`: the scikit-learn face of the method."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal, final
@@ -16,12 +16,11 @@ from fewlier.density import read_density
 from fewlier.density.base import DensitySettings
 from fewlier.density.made import Made
 from fewlier.errors import UserError, parameter
-from fewlier.fitting.fit import fit_plan
+from fewlier.fitting.fit import fit_plan, fit_update
 from fewlier.fitting.given import read_given, read_validation
 from fewlier.fitting.kept_rows import KeptRows
 from fewlier.fitting.recipe import read_recipe, read_seed
 from fewlier.fitting.summary import Summary, summarise
-from fewlier.fitting.update import update_model
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.process import markup
 from fewlier.process.memory import within_memory
@@ -36,7 +35,7 @@ from fewlier.table.labels import Labels
 from fewlier.table.matching import match_rows
 from fewlier.table.origin import Origin
 from fewlier.training.history import MemberHistory
-from fewlier.training.roles import make_plan, plan_with_validation
+from fewlier.training.roles import Plan, make_plan, plan_with_validation
 from fewlier.training.settings import Selection, Training
 from fewlier.training.unlabelled import Unlabelled
 
@@ -104,18 +103,24 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import pandas as pd
     >>> from fewlier import AnomalyDetector
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(size=(300, 2)), rng.normal(4, 1, size=(5, 2))])
-    >>> y = np.repeat([0, 1], [300, 5])
-    >>> detector = AnomalyDetector(false_alarm_rate=0.05, random_state=0).fit(X, y)
-    >>> detector.predict([[0.0, 0.0], [4.0, 4.0]])
-    array([0, 1])
-    >>> detector.explain([[0.0, 5.0]]).top(0)[0].column
-    'x1'
-    >>> detector.set_threshold(contamination=0.02).summary_.rule
-    'contamination 2 %'
+    >>> fruit = pd.DataFrame({"grams": [*range(190), *range(900, 910)]})
+    >>> fruit["melon"] = [0.0] * 150 + [None] * 45 + [1.0] * 5
+    >>> detector = AnomalyDetector(false_alarm_rate=0.05, random_state=0).fit(fruit, "melon")
+    >>> new = pd.DataFrame({"grams": [95.0, 950.0]}, index=["apple", "melon"])
+    >>> detector.score_frame(new)["is_anomaly"].to_dict()
+    {'apple': False, 'melon': True}
+    >>> detector.explain(new).top(1)[0].column
+    'grams'
+    >>> detector.set_threshold(contamination=0.1).summary_.rule
+    'contamination 10 %'
+    >>> detector.update(pd.DataFrame({"grams": [800, 810]}), [1, 1]).summary_.n_anomaly
+    7
+    >>> detector.drift(fruit[["grams"]] + 500).columns
+    ('grams',)
+    >>> AnomalyDetector.as_published().density
+    Made(hidden=(500,), n_orderings=10)
     """
 
     def __init__(  # noqa: PLR0913 - scikit-learn's parameters are constructor arguments
@@ -151,13 +156,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         orderings, and the lambda and epoch, out of 100, of the highest validation AUC. Rows without
         a label count as normal. The paper leaves the size of batches open. `set_params` changes
         what should differ, such as ``device`` or ``random_state``.
-
-        Examples
-        --------
-        >>> from fewlier import AnomalyDetector
-        >>> detector = AnomalyDetector.as_published().set_params(random_state=0)
-        >>> detector.selection, detector.density
-        ('best', Made(hidden=(500,), n_orderings=10))
         """
         return cls(
             columns="real",
@@ -217,44 +215,31 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             Rows that choose epoch and lambda; without them, some of the training rows do.
         progress : callable
             Called at the start and after each epoch with the share of the epochs that is done.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from fewlier import AnomalyDetector
-        >>> fruit = pd.DataFrame({"grams": [*range(190), *range(900, 910)]})
-        >>> fruit["melon"] = [0.0] * 150 + [None] * 45 + [1.0] * 5
-        >>> summary = AnomalyDetector(random_state=0).fit(fruit, "melon").summary_
-        >>> summary.n_normal, summary.n_unlabelled, summary.n_anomaly
-        (150, 45, 5)
         """
         started = time.perf_counter()
         parameters = self.get_params(deep=False)
         recipe, seed = read_recipe(parameters), read_seed(self.random_state)
         given = read_given(X, y, parameters, seed)
         schema, training = given.schema, (given.table, given.labels.codes)
+        how = seed, recipe.unlabelled, given.counts
         if validation is None:
-            plan = make_plan(schema, *training, recipe.selection, seed, recipe.unlabelled)
+            plan = make_plan(schema, training, recipe.selection, *how)
         else:
-            held = read_validation(validation, schema)
-            plan = plan_with_validation(schema, training, held, seed, recipe.unlabelled)
+            held_out = read_validation(validation, schema)
+            plan = plan_with_validation(schema, training, held_out, *how)
         with within_memory():
-            self.model_, history = fit_plan(plan, recipe, progress)
+            model, history = fit_plan(plan, recipe, progress)
         self.__dict__.pop("_plan", None)
         if given.is_complete:
             self._plan = plan
-        self._kept_rows = KeptRows.draw(plan) if self.keep_rows else None
         self._remember_columns(given.names, given.has_names)
-        seconds = time.perf_counter() - started
-        summary = summarise(self.model_, history, given.labels, seconds, plan.notes)
-        self._summary = given.complete(summary)
-        return self.set_threshold(false_alarm_rate=self.false_alarm_rate)
+        return self._take(model, plan, history, given.notes, started)
 
     def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
         """Learn from more labelled rows, without the table that the detector was fitted to.
 
-        Training continues from the fitted weights for a few epochs, on these rows and on those
-        that the model keeps. `false_alarm_rate` sets the threshold again.
+        This is a new fit to these rows and to those that the model keeps, with columns read as
+        before. `false_alarm_rate` sets the threshold again.
 
         Parameters
         ----------
@@ -263,18 +248,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             it had; a kept row given again with its label, or without one, adds nothing.
         progress : callable
             Called at the start and after each epoch with the share of the epochs that is done.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> detector = AnomalyDetector(random_state=0).fit(X)
-        >>> detector.update([[2.0, -2.0], [2.1, -1.9]], [1, 1]).summary_.n_anomaly
-        2
         """
         started = time.perf_counter()
-        model, kept, before = self._model(), self._kept_rows, self.summary_
+        model, kept = self._model(), self._kept_rows
         if kept is None:
             raise UserError(
                 f"This model cannot be updated: it was fitted with {parameter('keep_rows', False)} "
@@ -284,19 +260,33 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         table = self._table(X)
         labels = Labels.of(y, table.n_rows, X)
         news = kept.news(model.encoder.encode(table), labels.codes)
-        plan = kept.plan(model.encoder, news, recipe.unlabelled, seed)
+        more = labels.take(news.is_news)
+        counts = self.summary_.counts.updated(more.counts, news.replaced)
+        plan = kept.plan(model.encoder, news, recipe.unlabelled, seed, counts)
         with within_memory():
-            self.model_, history = update_model(model, plan, recipe, progress)
-        self._kept_rows = KeptRows.draw(plan)
-        if hasattr(self, "_plan"):
-            self._plan = self._plan.after(plan)
-        seconds, notes = time.perf_counter() - started, plan.notes
+            updated, history = fit_update(model, plan, recipe, progress)
+        notes = [*more.notes, *more.doubts, news.note(plan)]
         by_rate = model.calibration.at_false_alarm_rate(self.false_alarm_rate)
         if model.calibration.threshold != by_rate.threshold:
-            notes += (f"The threshold had been moved ({before.rule}); move it again.",)
-        summary = summarise(self.model_, history, labels.take(news.is_news), seconds, notes)
-        self._summary = summary.after(before, news.replaced)
-        return self.set_threshold(false_alarm_rate=self.false_alarm_rate)
+            notes.append(f"The threshold had been moved ({self.summary_.rule}); move it again.")
+        if hasattr(self, "_plan"):
+            self._plan = self._plan.after(plan)
+        return self._take(updated, plan, history, notes, started)
+
+    def _take(
+        self,
+        model: FittedModel,
+        plan: Plan,
+        history: Sequence[MemberHistory],
+        notes: Iterable[str],
+        started: float,
+    ) -> "AnomalyDetector":
+        """Take over what a fit has made of a plan."""
+        self.model_ = model
+        self._kept_rows = KeptRows.draw(plan) if self.keep_rows else None
+        self.summary_ = summarise(model, plan, history, notes, time.perf_counter() - started)
+        model.calibration.warn_of_rate(self.false_alarm_rate)
+        return self
 
     def anomaly_score(self, X: object) -> Floats:
         """Return how anomalous each row is, shape (n,), in `score_unit_`; higher is odder."""
@@ -315,17 +305,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         With `fdr`, a false-discovery rate, the threshold is that of this batch instead: as low as
         it can be while at most this share of the rows above it is expected to be normal
         (Benjamini & Hochberg 1995). To flag k of n rows takes about n / (k fdr) held-out normals.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> detector = AnomalyDetector(random_state=0).fit(X)
-        >>> batch = np.zeros((30, 2))
-        >>> batch[25:] = 9.0
-        >>> detector.predict(batch, fdr=0.1).nonzero()[0].tolist()
-        [25, 26, 27, 28, 29]
         """
         scored, calibration = self._scored(X), self._model().calibration
         if fdr is None:
@@ -342,16 +321,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         of anomalies that `set_threshold` was given; without one, 1/2 is at the threshold. With few
         labels the probability is cautious and rough. With fewer than two it only orders rows and
         is not a frequency (`p_value` is one). ``model_.calibration.meaning`` says which.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(5, 1, size=(20, 2))])
-        >>> detector = AnomalyDetector(random_state=0).fit(X, np.repeat([0, 1], [200, 20]))
-        >>> (detector.predict_proba([[0.0, 0.0], [5.0, 5.0]])[:, 1] > 0.5).tolist()
-        [False, True]
         """
         probability = self._model().calibration.probability(self.anomaly_score(X))
         return np.column_stack([1 - probability, probability])
@@ -360,15 +329,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Return log p(x) of the weighted mixture of members, higher is more normal.
 
         For "vae" it is a bound; an autoencoder has no density, and raises an error.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> normal, odd = AnomalyDetector(random_state=0).fit(X).score_samples([[0, 0], [9, 9]])
-        >>> bool(normal > odd)
-        True
         """
         model = self._model()
         return model.scorer.log_density(model.encoder.encode(self._table(X)))
@@ -378,15 +338,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
         The share of held-out normals that score at least as high, counting the row itself.
         ``model_.calibration.guarantee`` says what it promises.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(199, 2))
-        >>> detector = AnomalyDetector(random_state=0).fit(X)
-        >>> round(float(detector.p_value([[9.0, 9.0]])[0]), 3)  # 1 / (199 + 1)
-        0.005
         """
         return self._scored(X).p_values
 
@@ -394,32 +345,13 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """Return how rows as a whole differ from the training normals.
 
         `str()` of the result names what differs.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(300, 2))
-        >>> detector = AnomalyDetector(random_state=0).fit(X)
-        >>> detector.drift(X + [0.0, 3.0]).columns
-        ('x1',)
         """
         model, scored = self._model(), self._scored(X)
         cells = model.reference.count(scored.encoded)
         return model.drift(model.calibration.counts(scored.scores), cells)
 
     def explain(self, X: object) -> Explanation:
-        """Return what each column adds to the score of each row; its `meaning` says how.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> why = AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0]])
-        >>> why.top(0, n=1)[0].column, why.contributions.shape
-        ('x1', (1, 2))
-        """
+        """Return what each column adds to the score of each row; its `meaning` says how."""
         return Explanation(self._scored(X), self._model(), Origin.of(X))
 
     def score_frame(self, X: object, *, with_reason: bool = False) -> Any:  # noqa: ANN401
@@ -428,16 +360,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         It has the columns that `fewlier score` adds, `anomaly_score`, `is_anomaly` and `p_value`,
         and with `with_reason` the `reason` of each anomaly in words. Rows keep their order, and of
         pandas their index. An array or a stream gives a pyarrow table.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from fewlier import AnomalyDetector
-        >>> X = pd.DataFrame({"weight": [0.04 * i for i in range(200)]})
-        >>> detector = AnomalyDetector(random_state=0).fit(X)
-        >>> new = pd.DataFrame({"weight": [4.0, 50.0]}, index=["apple", "melon"])
-        >>> detector.score_frame(new)["is_anomaly"].to_dict()
-        {'apple': False, 'melon': True}
         """
         scored = self._scored(X)
         reasons = reasons_of_anomalies(self._model(), scored) if with_reason else None
@@ -464,21 +386,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             What a missed anomaly and a false alarm cost. A row is flagged if that is cheaper by
             `predict_proba`. `contamination` may be left out if every training row is labelled:
             then it is the share of labelled anomalies.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(5, 1, size=(20, 2))])
-        >>> detector = AnomalyDetector(random_state=0).fit(X, np.repeat([0, 1], [200, 20]))
-        >>> for rule in {"false_alarm_rate": 0.1}, {"contamination": 0.05}:
-        ...     print(detector.set_threshold(**rule).summary_.rule)
-        false-alarm rate 10 %
-        contamination 5 %
-        >>> costs = {"cost_miss": 500, "cost_alarm": 5}
-        >>> detector.set_threshold(**costs, contamination=0.02).summary_.rule
-        'a miss costs 500, an alarm 5; 2 % of the rows are anomalies'
         """
         model = self._model()
         calibration = model.calibration.by_rule(
@@ -486,10 +393,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
             contamination=contamination,
             cost_miss=cost_miss,
             cost_alarm=cost_alarm,
-            labelled_share=self.summary_.labelled_share,
             is_labelled=not self.summary_.n_unlabelled,
         )
         self.model_ = model.with_calibration(calibration)
+        self.summary_ = replace(self.summary_, decision=calibration.decision)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -498,57 +405,23 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         It is read back and checked before it takes the place of another. Of the training rows it
         keeps those that `update` needs, unless ``keep_rows=False``, and those that scores compare
         with, unless ``selection="best"``; a `random_state` that is not an integer is not kept.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> detector = AnomalyDetector(random_state=0).fit(X)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     detector.save(f"{folder}/fraud.fewlier")
-        ...     loaded = AnomalyDetector.load(f"{folder}/fraud.fewlier")
-        >>> bool((loaded.anomaly_score(X) == detector.anomaly_score(X)).all())
-        True
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
-        save(Saved(parameters, has_names, model, self._kept_rows, self._summary), path, self.load)
+        save(Saved(parameters, has_names, model, self._kept_rows, self.summary_), path, self.load)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":
         """Read a detector that `save` has written; a damaged file raises a `FormatError`.
 
         It scores on the GPU if its `device` says so and there is one, else on the CPU.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from fewlier import AnomalyDetector
-        >>> X = np.random.default_rng(0).normal(size=(200, 2))
-        >>> detector = AnomalyDetector(random_state=0).fit(X)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     detector.save(f"{folder}/fraud.fewlier")
-        ...     loaded = AnomalyDetector.load(f"{folder}/fraud.fewlier")
-        >>> loaded.predict([[0.0, 0.0], [9.0, 9.0]]).tolist()
-        [0, 1]
         """
         saved = load(path, cls().get_params(deep=False))
         detector = cls(**saved.parameters)
         detector.model_, detector._kept_rows = saved.model, saved.kept_rows
         detector._remember_columns(saved.model.encoder.schema.given, saved.has_column_names)
-        detector._summary = saved.summary
+        detector.summary_ = saved.summary
         return detector
-
-    @property
-    def summary_(self) -> Summary:
-        """What the fit did, with the threshold as it is now; ``print(detector.summary_)``."""
-        check_is_fitted(self, "model_")
-        summary: Summary = self._summary
-        calibration = self._model().calibration
-        return replace(summary, decision=calibration.at, validation=calibration.ranking)
 
     @property
     def threshold_(self) -> float:
@@ -558,7 +431,8 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     @property
     def history_(self) -> tuple[MemberHistory, ...]:
         """Learning curve, best epoch, validation criterion and weight of every member."""
-        return self.summary_.history
+        summary: Summary = self.summary_
+        return summary.history
 
     @property
     def score_unit_(self) -> str:

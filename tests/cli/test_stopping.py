@@ -70,8 +70,7 @@ def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(model, tmp_path
     (tmp_path / "more.csv").write_bytes(TEXT)
     before = folder()
     # Epochs without end, of which each is told.
-    endless = "from fewlier.fitting import update; update.MAX_EPOCHS = 10**6\n"
-    endless += "from fewlier.modelfile import file; read = file.read_parameters\n"
+    endless = "from fewlier.modelfile import file; read = file.read_parameters\n"
     endless += "from fewlier import Training; long = {'training': Training(max_epochs=10**6)}\n"
     endless += "file.read_parameters = lambda *a: read(*a) | long\n"
     process = started(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fewlier.decision.calibration import Calibration
+from fewlier.decision.threshold import Promise
 from fewlier.errors import UserError
 
 score_lists = st.lists(st.floats(-50, 50), min_size=1, max_size=60)
@@ -21,7 +22,7 @@ def calibrated(normal_scores, training_scores=(0.0,), threshold=0.0, anomalies=(
         np.sort(np.asarray(normal_scores, dtype=float)),
         np.sort(np.asarray(training_scores, dtype=float)),
         threshold,
-        "exact",
+        Promise.EXACT,
         anomaly_scores=np.sort(np.asarray(anomalies, dtype=float)),
         prior=prior,
     )
@@ -127,7 +128,7 @@ def test_contamination_is_the_share_of_new_rows_above_the_threshold(share, label
     for _ in range(300):
         anomalies = rng.normal(3, 1, round(500 * labelled))
         known = calibrated([0.0], rng.normal(size=500 - len(anomalies)), anomalies=anomalies)
-        at = replace(known, labelled_share=labelled).at_contamination(share).at
+        at = replace(known, labelled_share=labelled).at_contamination(share).decision
         new = rng.normal(3 * (rng.random(500) < labelled), 1)
         flagged.append((new > at.value).mean())
         assert at.flagged == pytest.approx(share, abs=0.003)
@@ -137,7 +138,7 @@ def test_contamination_is_the_share_of_new_rows_above_the_threshold(share, label
 
 
 def test_a_contamination_too_small_for_the_rows_flags_as_few_as_can_be_known():
-    at = calibrated([0.0], np.arange(9.0)).at_contamination(0.001).at
+    at = calibrated([0.0], np.arange(9.0)).at_contamination(0.001).decision
     assert (at.value, at.flagged) == (8, 0.1)
     assert ("flags", "about 10 % of new rows like the training rows") in at.facts
 
@@ -145,18 +146,18 @@ def test_a_contamination_too_small_for_the_rows_flags_as_few_as_can_be_known():
 def test_costs_are_told_beside_those_of_flagging_all_rows_or_none():
     rng = np.random.default_rng(0)
     normals = rng.normal(size=2000)
-    good = calibrated(normals, anomalies=rng.normal(4, 1, 50)).at_costs(20, 1, 0.05).at.costs
+    good = calibrated(normals, anomalies=rng.normal(4, 1, 50)).at_costs(20, 1, 0.05).decision.costs
     assert (good.flag_all, good.flag_none) == pytest.approx((0.95, 1.0))
     fresh, odd = rng.normal(size=10**5), rng.normal(4, 1, 10**5)
-    at = calibrated(normals, anomalies=rng.normal(4, 1, 50)).at_costs(20, 1, 0.05).at
+    at = calibrated(normals, anomalies=rng.normal(4, 1, 50)).at_costs(20, 1, 0.05).decision
     true = 0.05 * 20 * (odd <= at.value).mean() + 0.95 * (fresh > at.value).mean()
     assert at.costs.expected == pytest.approx(true, abs=0.1)
     assert good.expected < 0.4
     assert "no better" not in good.meaning
-    useless = calibrated(normals, anomalies=rng.normal(0, 1, 50)).at_costs(1000, 1, 0.05).at
+    useless = calibrated(normals, anomalies=rng.normal(0, 1, 50)).at_costs(1000, 1, 0.05).decision
     assert useless.costs.expected >= useless.costs.flag_all
     assert "no better than flagging all" in dict(useless.facts)["expected"]
-    none = calibrated(normals, anomalies=rng.normal(1, 1, 5)).at_costs(1, 1000, 0.01).at.costs
+    none = calibrated(normals, anomalies=rng.normal(1, 1, 5)).at_costs(1, 1000, 0.01).decision.costs
     assert none.expected == none.flag_none
     assert "no better than flagging none" in none.meaning
     assert "rough" in none.meaning
@@ -324,7 +325,7 @@ def test_95_percent_of_thresholds_have_a_false_alarm_rate_in_the_interval(m, rat
     inside, rates = [], []
     for _ in range(2000):
         held_out = np.sort(rng.random(m))  # of a uniform score, the rate above x is 1 - x
-        at = Calibration(held_out, held_out, 0.0, "exact").at_false_alarm_rate(rate).at
+        at = Calibration(held_out, held_out, 0.0, Promise.EXACT).at_false_alarm_rate(rate).decision
         low, high = at.interval
         inside.append(low <= 1 - at.value <= high)
         rates.append(1 - at.value)
@@ -334,14 +335,14 @@ def test_95_percent_of_thresholds_have_a_false_alarm_rate_in_the_interval(m, rat
 
 def test_a_threshold_says_its_rule_and_the_scatter_of_its_false_alarms():
     scores = np.linspace(0, 1, 999)
-    promised = Calibration(scores, scores, 0.0, "exact").at_false_alarm_rate(0.01).at
+    promised = Calibration(scores, scores, 0.0, Promise.EXACT).at_false_alarm_rate(0.01).decision
     assert promised.meaning == (
         "false-alarm rate 1 %; 95 % of such thresholds have 0.5 to 1.7 % false alarms"
     )
-    by_share = Calibration(scores, scores, 0.0, "exact").at_contamination(0.1).at
+    by_share = Calibration(scores, scores, 0.0, Promise.EXACT).at_contamination(0.1).decision
     assert by_share.meaning.startswith("contamination 10 %; 95 % of such thresholds have 8.")
-    reused = Calibration(scores, scores, 0.0, "none: reused").at_false_alarm_rate(0.01).at
+    reused = Calibration(scores, scores, 0.0, Promise.NOTHING).at_false_alarm_rate(0.01).decision
     assert (reused.meaning, reused.interval) == ("false-alarm rate 1 %", None)
     assert reused.to_json()["false_alarm_interval"] is None
-    few = Calibration(scores[:28], scores, 0.0, "none: reused").at_false_alarm_rate(0.01).at
+    few = Calibration(scores[:28], scores, 0.0, Promise.NOTHING).at_false_alarm_rate(0.01).decision
     assert few.meaning == "false-alarm rate 3.4 %; 1 % was asked for"

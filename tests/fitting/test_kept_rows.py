@@ -8,11 +8,13 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from fewlier import UserError
+from fewlier.decision.threshold import Promise
 from fewlier.fitting import kept_rows
 from fewlier.fitting.kept_rows import MOST, NEW, ROLES, KeptRows
+from fewlier.score.calibrate import promise_of
 from fewlier.table import Table, infer_schema
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
-from fewlier.training.roles import REUSED, make_plan, plan_with_validation
+from fewlier.training.roles import make_plan, plan_with_validation
 
 LABELS = st.sampled_from([ANOMALY, NORMAL, UNLABELLED])
 
@@ -33,7 +35,7 @@ def plan_of(labels, selection="average", seed=0, table=None, **changes):
     """Plan a fit of a table with these labels, which need not be trained."""
     cells = Table.of(parcels(len(labels)) if table is None else table)
     y = np.asarray(labels, dtype=np.int8)
-    return make_plan(SCHEMA, cells, y, selection, seed, **changes)
+    return make_plan(SCHEMA, (cells, y), selection, seed, **changes)
 
 
 def labels_of(n_normal, n_anomaly=0, n_unlabelled=0):
@@ -54,6 +56,13 @@ def updated(plan, labels, unlabelled="robust", seed=5, **more):
     kept = KeptRows.draw(plan)
     new = more_of(plan, labels, **more)
     return len(kept), kept.plan(plan.encoder, kept.news(*new), unlabelled, seed)
+
+
+def said_of(plan, labels, unlabelled="robust", **more):
+    """Return what an update says of these rows."""
+    kept = KeptRows.draw(plan)
+    news = kept.news(*more_of(plan, labels, **more))
+    return news.note(kept.plan(plan.encoder, news, unlabelled, 5))
 
 
 def roles(fold):
@@ -219,7 +228,7 @@ def test_anomalies_that_the_user_chose_to_validate_do_not_train_for_want_of_othe
     assert len(now.folds[0].validation_anomalies) == 5
     _, now = updated(plan, [ANOMALY])
     assert now.folds[0].anomalies.tolist() == [60]  # validation rows come last
-    assert plan.guarantee == REUSED
+    assert promise_of(plan.folds) is Promise.NOTHING
 
 
 @pytest.mark.parametrize("unlabelled", ["robust", "normal"])
@@ -253,7 +262,8 @@ def test_a_remembered_row_is_never_added_again_and_does_what_its_newest_label_sa
         told = f"and {80 - n_news} kept ones of the fit." + " 1 row was known already." * (
             not n_news
         )
-        assert now.notes[0].endswith(told)
+        given = {"table": parcels(80).iloc[[row]]}
+        assert said_of(plan, [new], unlabelled, **given).endswith(told)
 
 
 def news_of(old, new, rows):
@@ -371,10 +381,14 @@ def test_a_plan_is_that_of_its_seed_and_says_what_it_adds():
         for name in ROLES:
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     assert one.folds[0].anomalies.tolist() != other.folds[0].anomalies.tolist()
-    assert (one.seed, one.guarantee) == (1, plan.guarantee)
-    assert one.notes == (
-        "Updated with 6 anomalous, 3 normal and 1 unlabelled rows, and 64 kept ones of the fit.",
-    )
+    assert one.seed == 1
+    assert promise_of(one.folds) is promise_of(plan.folds)
+
+
+def test_an_update_says_what_it_adds():
+    plan = plan_of(labels_of(60, 4))
+    expected = "6 anomalous, 3 normal and 1 unlabelled rows, and 64 kept ones of the fit."
+    assert said_of(plan, [ANOMALY] * 6 + [NORMAL] * 3 + [UNLABELLED]).endswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -385,4 +399,5 @@ def test_a_table_given_again_changes_nothing(old, new):
     n_kept, now = updated(plan, np.full(100, new), table=parcels(100))
     assert n_kept == len(now.encoded) == 100
     assert [roles(fold) for fold in now.folds] == [roles(fold) for fold in plan.folds]
-    assert now.notes[0].endswith("and 100 kept ones of the fit. 100 rows were known already.")
+    told = said_of(plan, np.full(100, new), table=parcels(100))
+    assert told.endswith("and 100 kept ones of the fit. 100 rows were known already.")

@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,12 +9,12 @@ from stored import read, record_of, reread
 
 from fewlier import AnomalyDetector, FormatError, Made, Training
 from fewlier.decision.calibration import Calibration
-from fewlier.decision.threshold import percent
+from fewlier.decision.threshold import Promise, percent
 from fewlier.fitting.summary import Summary, _doubtful_note
 from fewlier.training.history import MAX_POINTS, MemberHistory, thin_curve
 
 N, N_ANOMALIES, N_UNLABELLED = 300, 8, 50
-CALIBRATION = Calibration(np.arange(9.0), np.arange(9.0), 1.0, "exact")
+CALIBRATION = Calibration(np.arange(9.0), np.arange(9.0), 1.0, Promise.EXACT)
 
 
 def fit(selection="average", **changes):
@@ -165,33 +164,15 @@ def test_a_diverged_member_stops_is_noted_and_keeps_its_line(selection):
 
 def test_a_long_curve_is_thinned_from_its_first_epoch_to_its_last():
     curve = np.linspace(0, 1, 1000)
-    epochs, values = thin_curve(curve.tolist(), first_epoch=1)
+    epochs, values = thin_curve(curve.tolist())
     assert len(epochs) == MAX_POINTS
     assert (epochs[0], epochs[-1]) == (1, 1000)
     np.testing.assert_allclose(values, curve[np.array(epochs) - 1], rtol=1e-4)
 
 
 def test_the_curve_of_a_member_that_diverged_ends_before_it():
-    assert thin_curve((0.5, 0.6, float("nan")), first_epoch=1) == ((1, 2), (0.5, 0.6))
-    assert thin_curve((float("nan"),), first_epoch=1) == ((), ())
-
-
-@pytest.mark.slow
-def test_the_curves_of_an_update_begin_with_its_start():
-    detector = fit()
-    table = pd.DataFrame({"size": [9.0, 0.0], "orders": [1, 2], "city": ["Bern", "Oslo"]})
-    detector.update(table, [1, 0])
-    assert {curve.epochs for curve in detector.summary_.history} == {tuple(range(6))}
-    assert {curve.best_epoch for curve in detector.summary_.history} == {5}
-
-
-def test_an_update_adds_its_rows_and_takes_off_the_labels_it_replaces(detector):
-    now = replace(detector.summary_, n_normal=3, n_anomaly=5, n_unlabelled=2)
-    now = replace(now, labelled_kinds={"Theft": 4})
-    before = replace(now, n_normal=100, n_anomaly=1, n_unlabelled=200, labelled_kinds={"theft": 1})
-    found = now.after(before, np.array([-1, -1, -1, 0, 1], dtype=np.int8))
-    assert (found.n_normal, found.n_anomaly, found.n_unlabelled) == (102, 5, 199)
-    assert found.labelled_kinds == {"theft": 5}
+    assert thin_curve((0.5, 0.6, float("nan"))) == ((1, 2), (0.5, 0.6))
+    assert thin_curve((float("nan"),)) == ((), ())
 
 
 CURVE = {"lam": 1.0, "fold": 0, "seed": 7, "n_anomalies": 3, "status": "kept", "weight": 0.5}

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from fewlier import AnomalyDetector, FewlierError, UserError
 from fewlier.density import DENSITIES
-from fewlier.fitting import update
+from fewlier.fitting.fit import UPDATE_EPOCHS
 from fewlier.table.labels import Labels
 
 pytestmark = pytest.mark.slow
@@ -201,24 +201,28 @@ def test_an_update_says_that_it_moves_a_threshold_back(fraud, tmp_path, moved):
     assert found.rule.startswith("false-alarm rate")
 
 
-def test_progress_is_told_and_few_epochs_are_enough(fraud, monkeypatch):
-    monkeypatch.setattr(update, "MAX_EPOCHS", 4)
+def test_what_an_update_learns_depends_on_the_rows_and_not_on_the_weights_before():
+    brief, long = (small(max_epochs=n).fit(X, Y) for n in (1, 9))
+    assert not np.array_equal(brief.anomaly_score(FRESH), long.anomaly_score(FRESH))
+    for detector in (brief, long):
+        detector.set_params(training__max_epochs=2).update(*more())
+    np.testing.assert_array_equal(brief.anomaly_score(FRESH), long.anomaly_score(FRESH))
+    assert brief.threshold_ == long.threshold_
+
+
+def test_the_progress_of_an_update_is_told(fraud):
     shares = []
-    AnomalyDetector.load(fraud).update(*more(), progress=shares.append)
-    assert shares == [0, 0.25, 0.5, 0.75, 1]
-    short = AnomalyDetector.load(fraud).set_params(training__max_epochs=1).update(*more())
-    assert {len(line.values) for line in short.history_} == {2}  # the start, and an epoch
+    detector = AnomalyDetector.load(fraud).set_params(training__max_epochs=2)
+    detector.update(*more(), progress=shares.append)
+    assert shares == pytest.approx(np.linspace(0, 1, 2 * UPDATE_EPOCHS + 1).tolist())
 
 
 @pytest.mark.parametrize("patience", [1, None])
-def test_validation_rows_weigh_members_and_choose_no_epoch(patience, fraud, monkeypatch):
-    monkeypatch.setattr(update, "MAX_EPOCHS", 4)
-    changes = {
-        "training__learning_rate": 100.0,
-        "training__patience": patience,
-    }  # worse from epoch to epoch
-    detector = AnomalyDetector.load(fraud).set_params(**changes).update(*more(3))
-    assert {line.best_epoch for line in detector.history_} == {4}
+def test_validation_rows_weigh_members_and_choose_no_epoch(patience, fraud):
+    worse = {"training__learning_rate": 100.0, "training__max_epochs": 2}  # from epoch to epoch
+    detector = AnomalyDetector.load(fraud).set_params(training__patience=patience, **worse)
+    detector.update(*more(3))
+    assert {line.best_epoch for line in detector.history_} == {2 * UPDATE_EPOCHS}
     assert any(line.values[-1] < max(line.values) for line in detector.history_)
 
 
@@ -363,25 +367,3 @@ def test_a_small_table_whose_rows_are_all_anomalies_now_must_be_fitted_again():
     with pytest.raises(UserError, match="Fit again with these labels"):
         detector.update(X.head(40), np.ones(40))
     assert detector.model_ is model
-
-
-@pytest.mark.parametrize("lambdas", [(0, 10), (1, 9, 1000)])
-def test_every_lambda_starts_from_the_nearest_member_of_its_own_fold(lambdas, fraud, monkeypatch):
-    detector = AnomalyDetector.load(fraud)
-    old = detector.model_.ensemble.members
-    given, train_members = [], update.train_members
-
-    def watched(plan, template, members, *rest):
-        given.extend(members)
-        return train_members(plan, template, members, *rest)
-
-    monkeypatch.setattr(update, "train_members", watched)
-    detector.set_params(training__lambdas=lambdas).update(*more())
-    assert sorted((one.fold, one.lam) for one in given) == [(f, x) for f in (0, 1) for x in lambdas]
-    for one in given:
-        (source,) = [
-            m for m in old if next(m.density.parameters()) is next(iter(one.start.values()))
-        ]
-        assert source.fold == one.fold
-        distances = [abs(member.lam - one.lam) for member in old if member.fold == one.fold]
-        assert abs(source.lam - one.lam) == min(distances)

@@ -38,7 +38,7 @@ def test_everything_survives_a_round_trip_bit_for_bit(selection, tmp_path):
     assert loaded.score_unit_ == detector.score_unit_
     assert loaded.model_.calibration.guarantee == detector.model_.calibration.guarantee
     assert loaded.model_.calibration.rule == detector.model_.calibration.rule != ""
-    assert loaded.model_.calibration.at == detector.model_.calibration.at
+    assert loaded.model_.calibration.decision == detector.model_.calibration.decision
     assert str(loaded.summary_) == str(detector.summary_)
     np.testing.assert_array_equal(loaded.classes_, [0, 1])
     np.testing.assert_array_equal(loaded.feature_names_in_, detector.feature_names_in_)

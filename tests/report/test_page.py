@@ -84,8 +84,8 @@ def test_a_page_says_what_to_expect_of_the_model(facts, html):
     assert "unlabelled: anomalies hidden there" in decision.caveat
     assert html.count(decision.caveat) >= 2  # beside the slider, too
     costly = facts.calibration.at_costs(20, 1, 0.1)
-    assert costly.at.costs is not None
-    told = replace(facts.summary, decision=costly.at)
+    assert costly.decision.costs is not None
+    told = replace(facts.summary, decision=costly.decision)
     assert "flagging all costs 900, flagging none 2,000" in dict(told.decision.facts)["expected"]
 
 

@@ -51,7 +51,7 @@ def test_the_smallest_p_value_is_that_of_all_normals(fitted):
 
 def test_of_many_normals_a_sample_stands_for_all(fitted, monkeypatch):
     monkeypatch.setattr(calibrate, "MOST_NORMALS", 100)
-    some = calibrate.calibrate(fitted._plan, fitted.model_.scorer).normal_scores
+    some = calibrate.calibrate(fitted._plan, fitted.model_.scorer, 0.2).normal_scores
     assert len(some) == 100
     everyone = fitted.model_.calibration.normal_scores
     assert all(np.isclose(everyone, score, rtol=1e-5).any() for score in some)
@@ -61,7 +61,7 @@ def test_of_many_normals_a_sample_stands_for_all(fitted, monkeypatch):
 @pytest.mark.parametrize(
     ("n_normal", "n_behind", "words"),
     [
-        (calibrate.ENOUGH_LABELLED, calibrate.ENOUGH_LABELLED, "promised or lower"),
+        (calibrate.ENOUGH_LABELLED, calibrate.ENOUGH_LABELLED, "cross-validated"),
         (calibrate.ENOUGH_LABELLED - 1, N - N_ODD, "93 of 292 rows behind the rate are unlabelled"),
         (0, N - N_ODD, "292 of 292 rows behind the rate are unlabelled: anomalies hidden there"),
     ],
@@ -81,7 +81,7 @@ def test_unlabelled_rows_that_are_far_too_odd_do_not_stand_behind_thresholds():
     unlabelled = small(max_epochs=2).fit(rows).model_.calibration
     assert N - 15 <= len(unlabelled.normal_scores) <= N - 5
     n_left_out = N - len(unlabelled.normal_scores)
-    assert f"{n_left_out} far odder rows are left out: if they are normal, " in unlabelled.guarantee
+    assert f"{n_left_out} extreme rows were excluded: if they are normal, " in unlabelled.guarantee
     trusted = small(max_epochs=2, unlabelled="normal").fit(rows).model_.calibration
     assert len(trusted.normal_scores) == N
 
@@ -98,7 +98,7 @@ def test_normals_that_resemble_labelled_anomalies_stand_behind_thresholds(monkey
         return found if by else np.where(rows % 20 == 0, found + 50, found)
 
     monkeypatch.setattr(calibrate, "_scores", resembling)
-    alike = calibrate.calibrate(plan, scorer)
+    alike = calibrate.calibrate(plan, scorer, 0.2)
     assert len(alike.normal_scores) == len(everyone)
     assert (alike.normal_scores > 40).sum() == 15 - 1  # rows 20, 40, ...; row 0 is an anomaly
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from fewlier import AnomalyDetector
 from fewlier.errors import UserError
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, RowCounts, read_labels
 
 NAN = float("nan")
 
@@ -207,3 +207,11 @@ def test_a_fit_refuses_labels_of_shuffled_rows():
 def test_masked_labels_are_unlabelled():
     y = np.ma.array([1, 0, 0], mask=[False, False, True])
     assert read_labels(y, 3).tolist() == [ANOMALY, NORMAL, UNLABELLED]
+
+
+def test_an_update_adds_its_rows_and_takes_off_the_labels_it_replaces():
+    before = RowCounts(100, 1, 200, {"theft": 1})
+    more = RowCounts(3, 5, 2, {"Theft": 4})
+    found = before.updated(more, np.array([-1, -1, -1, 0, 1], dtype=np.int8))
+    assert (found.n_normal, found.n_anomaly, found.n_unlabelled) == (102, 5, 199)
+    assert found.kinds == {"theft": 5}

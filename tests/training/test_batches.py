@@ -50,13 +50,6 @@ def test_a_sample_parts_normals_from_anomalies():
     assert anomaly.tolist() == [[0, 0], [8, 9]]
 
 
-def test_some_members_can_be_taken_from_a_sample():
-    found = sample().take(torch.tensor([1])).to(torch.device("cpu"))
-    assert found.index.tolist() == [[7, 0, 0, 8, 9]]
-    assert found.weight.tolist() == [[1, 0, 0, 1, 1]]
-    assert found.n_normals == 3
-
-
 @given(n_normals=st.integers(1, 200), n_anomalies=st.integers(0, 30), size=st.integers(1, 50))
 def test_an_epoch_visits_different_normals_with_all_or_a_batch_of_anomalies(
     n_normals, n_anomalies, size

@@ -7,6 +7,8 @@ from factories import small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fewlier.decision.threshold import Promise
+from fewlier.score.calibrate import promise_of
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.table.labels import ANOMALY
 from fewlier.training.folds import Fold, make_folds
@@ -147,9 +149,9 @@ def test_copies_do_not_make_a_guarantee_exact():
     rng = np.random.default_rng(0)
     X = copied(numbers(450, rng), 10, rng)
     plan = make_plan(
-        infer_schema(Table.of(X)), Table.of(X), np.zeros(len(X), np.int8), "average", 0
+        infer_schema(Table.of(X)), (Table.of(X), np.zeros(len(X), np.int8)), "average", 0
     )
-    assert plan.guarantee.startswith("approximate")
+    assert promise_of(plan.folds) is Promise.CROSSED
     assert not np.isin(plan.ids[plan.folds[0].calibration], plan.ids[plan.folds[0].normals]).any()
 
 
@@ -160,7 +162,7 @@ def test_a_category_that_only_a_held_out_row_has_is_one_never_seen(n):
     X.loc[::3, "city"] = [f"only {i}" for i in range(0, n, 3)]
     table, labels = Table.of(X), np.zeros(n, np.int8)
     labels[:4] = ANOMALY
-    plan = make_plan(infer_schema(table, {"city": "category"}), table, labels, "average", 0)
+    plan = make_plan(infer_schema(table, {"city": "category"}), (table, labels), "average", 0)
     held_out = np.unique(np.concatenate([fold.calibration for fold in plan.folds]))
     is_only = X["city"].str.startswith("only").to_numpy()[held_out]
     assert 0.1 < is_only.mean() < 0.6
@@ -177,7 +179,7 @@ def test_a_number_that_only_a_held_out_row_has_lies_where_it_lies():
     X = pd.DataFrame({"stars": np.repeat([1.0, 2.0, 3.0, 4.0], 75), "size": rng.normal(size=300)})
     X.loc[7, "stars"] = 9.0
     table, labels = Table.of(X), np.zeros(300, np.int8)
-    plan = make_plan(infer_schema(table), table, labels, "average", 0)
+    plan = make_plan(infer_schema(table), (table, labels), "average", 0)
     assert plan.encoder.schema.columns[0].coding == "category"
     row = plan.as_new(np.array([7, 8]))
     assert row.impossible[:, 0].tolist() == [True, False]

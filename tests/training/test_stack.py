@@ -128,49 +128,6 @@ def test_unlabelled_rows_make_a_difference_and_labelled_normals_none():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DENSITIES)
-def test_members_that_start_where_others_ended_come_out_of_a_stack_as_if_trained_alone(name):
-    warm = warm_members(name)
-    for together, one in zip(run(warm, name=name), warm, strict=True):
-        alone = run([one], name=name)[0]
-        assert_same(together, alone, tolerance=1e-5)
-        assert len(together.curve) == QUICK.max_epochs + 1  # the start is judged too
-        assert together.best_epoch == QUICK.max_epochs
-
-
-def warm_members(name="made"):
-    cold = motley_members()
-    starts = [one.parameters for one in run(cold, name=name)]
-    return [replace(one, start=start) for one, start in zip(cold, starts, strict=True)]
-
-
-def test_a_start_is_judged_as_the_epoch_that_it_was():
-    ended = run([member(lam=10)])[0]
-    assert ended.best_epoch > 0
-    (warm,) = run([replace(member(lam=10), start=ended.parameters)])
-    assert warm.curve[0] == pytest.approx(ended.curve[ended.best_epoch - 1], abs=1e-6)
-
-
-@pytest.mark.slow
-def test_a_member_that_went_on_from_a_start_keeps_its_last_epoch_though_another_was_better():
-    settings = replace(QUICK, learning_rate=1e3, patience=2)
-    for one in run(warm_members(), settings):
-        assert one.best_epoch == settings.max_epochs == len(one.curve) - 1
-        assert one.curve[-1] < one.curve[0]
-
-
-def test_a_start_is_kept_where_training_on_gives_no_numbers():
-    warm = warm_members()
-    before = [{name: p.clone() for name, p in one.start.items()} for one in warm]
-    settings = replace(QUICK, learning_rate=1e30)
-    for one, start, trained in zip(warm, before, run(warm, settings), strict=True):
-        assert (trained.best_epoch, trained.diverged) == (0, True)
-        for name, parameter in start.items():
-            assert torch.equal(trained.parameters[name], parameter)
-            assert torch.equal(one.start[name], parameter)  # not changed in place either
-
-
-@pytest.mark.slow
 def test_members_that_leave_early_do_not_disturb_those_that_stay():
     members, settings = motley_members(), replace(QUICK, patience=1, max_epochs=8)
     lengths = {len(trained.curve) for trained in run(members, settings)}
@@ -253,6 +210,13 @@ def test_the_best_epoch_is_the_one_with_the_highest_criterion():
     for one in run(motley_members()):
         assert len(one.curve) == QUICK.max_epochs
         assert one.best_epoch == 1 + np.argmax(one.curve)
+
+
+def test_the_last_epoch_is_kept_if_asked_for_though_another_was_better():
+    settings = replace(QUICK, learning_rate=1e3, keep_last=True)
+    for one in run(motley_members(), settings):
+        assert one.best_epoch == settings.max_epochs == len(one.curve)
+    assert any(one.curve[-1] < max(one.curve) for one in run(motley_members(), settings))
 
 
 def test_the_kept_parameters_are_those_of_the_best_epoch():

@@ -16,17 +16,17 @@ from fewlier.decision.ranking import Ranking
 from fewlier.decision.threshold import (
     ENOUGH_ANOMALIES,
     Costs,
+    Promise,
     Threshold,
     check_cost,
     check_share,
     percent,
+    threshold_at_rate,
 )
 from fewlier.errors import UserError, parameter, warn
 from fewlier.modelfile.state import State, require
 from fewlier.table.arrays import Bools, Floats, Ints
 
-NOTHING = "none"
-"""How a guarantee begins that promises nothing."""
 _SCORES = ("normal_scores", "training_scores", "anomaly_scores")
 
 
@@ -44,8 +44,8 @@ class Calibration:
         ascending: normals, and whatever is hidden among the unlabelled rows.
     threshold : float
         Rows that score above it are anomalies.
-    promise : str
-        What the p-values promise where every row behind them is normal, in words.
+    promise : Promise
+        What the p-values promise where every row behind them is normal.
     rule : str
         How the threshold was chosen, in words.
     anomaly_scores : array (k,)
@@ -63,7 +63,7 @@ class Calibration:
     normal_scores: Floats
     training_scores: Floats
     threshold: float
-    promise: str
+    promise: Promise
     rule: str = ""
     anomaly_scores: Floats = field(default_factory=lambda: np.empty(0))
     prior: float | None = None
@@ -77,9 +77,9 @@ class Calibration:
         return "; ".join(filter(None, (self.promise, self.caveat)))
 
     @property
-    def at(self) -> Threshold:
+    def decision(self) -> Threshold:
         """The threshold with what to expect of it."""
-        n = 0 if self.promise.startswith(NOTHING) else len(self.normal_scores)
+        n = 0 if self.promise is Promise.NOTHING else len(self.normal_scores)
         n_above = int((self.normal_scores > self.threshold).sum())
         flagged = float(self.flagged_share(np.array([self.threshold]))[0])
         costs = None
@@ -115,7 +115,7 @@ class Calibration:
             normal,
             training,
             state.number("threshold"),
-            state.text("promise"),
+            Promise(state.text("promise", [*Promise])),
             state.text("rule"),
             anomaly,
             state.positive("prior", below=1) if state.has("prior") else None,
@@ -131,23 +131,21 @@ class Calibration:
         contamination: float | None,
         cost_miss: float | None,
         cost_alarm: float | None,
-        labelled_share: float,
         is_labelled: bool,
     ) -> "Calibration":
         """Move the threshold by the one rule that is given, as `AnomalyDetector.set_threshold`.
 
-        `labelled_share` is the share of labelled anomalies among the training rows. By costs it
-        stands in for a contamination that is not given, if `is_labelled`: all rows are.
+        By costs, the labelled share stands in for a contamination that is not given, if
+        `is_labelled`: all training rows are.
         """
-        start = replace(self, labelled_share=labelled_share)
         if cost_miss is not None and cost_alarm is not None and false_alarm_rate is None:
-            share = labelled_share if contamination is None and is_labelled else contamination
-            return start.at_costs(cost_miss, cost_alarm, share)
+            share = self.labelled_share if contamination is None and is_labelled else contamination
+            return self.at_costs(cost_miss, cost_alarm, share)
         rates = {"false_alarm_rate": false_alarm_rate, "contamination": contamination}
         costs = {"cost_miss": cost_miss, "cost_alarm": cost_alarm}
         given = [name for name, value in (rates | costs).items() if value is not None]
         if len(given) == 1 and contamination is not None:
-            return start.at_contamination(contamination)
+            return self.at_contamination(contamination)
         if len(given) != 1 or false_alarm_rate is None:
             rules = " and ".join(map(parameter, rates)), " and ".join(map(parameter, costs))
             raise UserError(
@@ -155,9 +153,8 @@ class Calibration:
                 f"{' and '.join(map(parameter, given)) or 'none of these'}.",
                 parameter=given[0] if given else "false_alarm_rate",
             )
-        outcome = f"the threshold stands for {self.smallest_rate:.2g}"
-        moved = start.at_false_alarm_rate(false_alarm_rate)
-        moved.warn_if_too_few("false-alarm rate", false_alarm_rate, outcome)
+        moved = self.at_false_alarm_rate(false_alarm_rate)
+        moved.warn_of_rate(false_alarm_rate)
         return moved
 
     def at_false_alarm_rate(self, rate: float) -> "Calibration":
@@ -166,14 +163,13 @@ class Calibration:
         The conformal quantile: of m held-out normals at most floor(rate (m + 1)) - 1 lie above.
         With m < 1 / rate - 1 the smallest attainable rate, 1 / (m + 1), is used.
         """
-        check_share("false_alarm_rate", rate)
-        n = len(self.normal_scores)
-        above = min(max(math.floor(rate * (n + 1) + 1e-9), 1), n)
-        stands_for, rule = above / (n + 1), f"false-alarm rate {100 * rate:.4g} %"
-        if not math.isclose(stands_for, rate, rel_tol=0.05):
-            rule = f"false-alarm rate {percent(stands_for)} %; {100 * rate:.4g} % was asked for"
-        threshold = float(self.normal_scores[-above])
+        threshold, rule = threshold_at_rate(self.normal_scores, rate)
         return replace(self, threshold=threshold, rule=rule, prior=None, costs=None)
+
+    def warn_of_rate(self, rate: float) -> None:
+        """Warn that a false-alarm rate is smaller than can be known, if so."""
+        outcome = f"the threshold stands for {self.smallest_rate:.2g}"
+        self.warn_if_too_few("false-alarm rate", rate, outcome)
 
     def at_contamination(self, share: float) -> "Calibration":
         """Move the threshold so that this share of new rows lies above it.

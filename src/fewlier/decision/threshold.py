@@ -1,7 +1,9 @@
 """`Threshold`: the score above which rows are anomalies, and its false-alarm rate."""
 
+import math
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from numbers import Real
 from typing import Any, final
 
@@ -18,6 +20,17 @@ CONFIDENCE = 0.95
 """Share of fits whose false-alarm rate lies in the stated interval."""
 TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 """The quantiles at which such an interval ends."""
+
+
+@final
+class Promise(StrEnum):
+    """What p-values and false-alarm rates promise, in words."""
+
+    EXACT = "exact: no member, epoch or weight depends on the normals behind it"
+    CROSSED = (
+        "approximate (cross-validated): rates held in simulations; there is no worst-case bound"
+    )
+    NOTHING = "none: the normals behind it also chose the epochs"
 
 
 def false_alarm_interval(n_above: npt.ArrayLike, n_held_out: int) -> tuple[Floats, Floats]:
@@ -158,6 +171,19 @@ class Threshold:
             "caveat": self.caveat,
             "costs": self.costs and self.costs.to_json(),
         }
+
+
+def threshold_at_rate(normals: Floats, rate: float) -> tuple[float, str]:
+    """Return the threshold for a false-alarm rate, by the ascending scores of normals, and why."""
+    check_share("false_alarm_rate", rate)
+    n = len(normals)
+    above = min(max(math.floor(rate * (n + 1) + 1e-9), 1), n)
+    stands_for = above / (n + 1)
+    rule = f"false-alarm rate {100 * rate:.4g} %"
+    if not math.isclose(stands_for, rate, rel_tol=0.05):
+        asked_for = f"{100 * rate:.4g} % was asked for"
+        rule = f"false-alarm rate {percent(stands_for)} %; {asked_for}"
+    return float(normals[-above]), rule
 
 
 def percent(share: float) -> str:

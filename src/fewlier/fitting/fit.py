@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 import torch
@@ -29,14 +29,13 @@ from fewlier.score.ranges import MOST_ROWS, Ranges
 from fewlier.score.scorer import Addend, Scorer
 from fewlier.score.shares import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
 from fewlier.table import Encoder
-from fewlier.table.arrays import Floats, Ints
+from fewlier.table.arrays import Ints
 from fewlier.training.folds import one_of_each, share_of_copies
-from fewlier.training.history import CriterionName, MemberHistory, Status, thin_curve
+from fewlier.training.history import CriterionName, MemberHistory, thin_curve
 from fewlier.training.objective import criterion
 from fewlier.training.roles import Plan
 from fewlier.training.settings import Selection, Settings
 from fewlier.training.stack import (
-    Member,
     Trained,
     bytes_to_train,
     train,
@@ -44,6 +43,8 @@ from fewlier.training.stack import (
 )
 from fewlier.training.unlabelled import DoubtfulRows, Unlabelled, is_trusted, trim
 
+UPDATE_EPOCHS = 3
+"""Times as many epochs as a fit has; chosen on labelled tables, see results/update_starts.csv."""
 MUCH_MEMORY = 2 * 10**9
 """From this many bytes on, a fit says beforehand how much it takes."""
 
@@ -64,22 +65,34 @@ class Recipe:
     settings: Settings
     unlabelled: Unlabelled
     device: torch.device
-
-
-class Candidate(NamedTuple):
-    """A trained member, ready to score, and how well it ranks its validation rows."""
-
-    member: Member
-    best_epoch: int
-    fitted: FittedMember
-    criterion: float
+    false_alarm_rate: float
 
 
 def fit_plan(plan: Plan, recipe: Recipe, progress: Progress = silent) -> Fitted:
     """Fit a model; return it with the history of its members."""
     template = make_template(plan.encoder, recipe, plan.seed)
-    trained = train_members(plan, template, plan.members(recipe.lambdas), recipe, progress)
+    members = plan.members(recipe.lambdas)
+    _announce_memory(template, len(members), plan.encoder.n_columns)
+    rows, doubtful = Rows.of(plan.encoded, recipe.device), None
+    if plan.doubtful.any():
+        doubtful = torch.from_numpy(plan.doubtful).to(recipe.device)
+    trained = train(template, rows, members, recipe.settings, progress, doubtful)
     return build(plan, template, trained, recipe)
+
+
+def fit_update(
+    model: FittedModel, plan: Plan, recipe: Recipe, progress: Progress = silent
+) -> Fitted:
+    """Fit a model anew to kept and new rows, whose columns are read as before.
+
+    Rows are often labelled because they score high; by such rows an early epoch would seem best, so
+    that the last is kept. Drift is still measured against the rows of the first fit, which are more
+    than those kept.
+    """
+    epochs = UPDATE_EPOCHS * recipe.settings.max_epochs
+    settings = replace(recipe.settings, max_epochs=epochs, patience=None, keep_last=True)
+    fitted, history = fit_plan(plan, replace(recipe, settings=settings), progress)
+    return replace(fitted, reference=model.reference), history
 
 
 def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
@@ -88,42 +101,37 @@ def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
     return recipe.density.build(encoder, generator).to(recipe.device)
 
 
-def train_members(
-    plan: Plan,
-    template: Density,
-    members: Sequence[Member],
-    recipe: Recipe,
-    progress: Progress = silent,
-) -> list[Trained]:
-    """Train members on the rows of a plan."""
-    _announce_memory(template, len(members), plan.encoder.n_columns)
-    rows, doubtful = Rows.of(plan.encoded, recipe.device), None
-    if plan.doubtful.any():
-        doubtful = torch.from_numpy(plan.doubtful).to(recipe.device)
-    return train(template, rows, members, recipe.settings, progress, doubtful)
-
-
 @one_thread()
 def build(plan: Plan, template: Density, trained: Sequence[Trained], recipe: Recipe) -> Fitted:
     """Make a model of trained members: select among them, add the other parts, calibrate."""
-    candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
-    if not any(candidates):
-        found = f"Every member diverged in training. Lower {parameter('learning_rate')}."
-        raise UserError(found, parameter="learning_rate")
-    weights = select(candidates, plan.ids, recipe)
-    kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if c and w > 0]
-    members, own_weights = zip(*kept, strict=True)
-    model = add_parts(plan, Ensemble(members, own_weights, recipe.selection))
-    return model, histories(trained, candidates, weights, template, recipe)
+    judged = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
+    history = select([line for _, line in judged], plan, recipe.selection)
+    kept = [(m, line.weight) for (m, _), line in zip(judged, history, strict=True) if line.weight]
+    members, weights = zip(*kept, strict=True)
+    ensemble = Ensemble(members, weights, recipe.selection)
+    return add_parts(plan, ensemble, recipe.false_alarm_rate), history
 
 
 def judge(
     plan: Plan, template: Density, trained: Trained, number: int, recipe: Recipe
-) -> Candidate | None:
+) -> tuple[FittedMember | None, MemberHistory]:
     """Measure the member of this number on its fold's validation rows; None if it diverged."""
     member, selection = trained.member, recipe.selection
+    unranked: CriterionName = "likelihood" if template.is_probabilistic else "reconstruction"
+    history = MemberHistory(
+        member.lam,
+        member.fold,
+        member.seed,
+        len(member.rows.anomalies),
+        "diverged",
+        0.0,
+        recipe.settings.criterion if len(member.rows.validation_anomalies) else unranked,
+        None,
+        trained.best_epoch,
+        *thin_curve(trained.curve),
+    )
     if trained.diverged:
-        return None
+        return None, history
     density = template.with_parameters(trained.parameters)
     passes = own_passes(number, density.n_passes, selection)
     normals = validation_normals(member)
@@ -141,37 +149,45 @@ def judge(
     doubtful = torch.from_numpy(plan.doubtful[normals])[None].to(recipe.device)
     value = _criterion(terms, pass_terms(density, substitutes, anomalies, passes), doubtful, recipe)
     if not np.isfinite([value, spread]).all():
-        return None
+        return None, history
     fitted = FittedMember(member.lam, member.fold, density, passes, substitutes, centre, scale)
-    return Candidate(member, trained.best_epoch, fitted, value)
+    return fitted, replace(history, status="left out", criterion=value)
 
 
-def select(candidates: Sequence[Candidate | None], ids: Ints, recipe: Recipe) -> Floats:
+def select(
+    history: Sequence[MemberHistory], plan: Plan, selection: Selection
+) -> tuple[MemberHistory, ...]:
     """Weigh the members; with `average`, folds count alike, because their labels differ.
 
     Copies of an anomaly, which share its id, are one label.
     """
-    judged = [(place, c) for place, c in enumerate(candidates) if c is not None]
-    places = np.array([place for place, _ in judged])
-    values, lambdas = np.array([(c.criterion, c.member.lam) for _, c in judged]).T
-    weights = np.zeros(len(candidates))
-    if recipe.selection == "best":
-        weights[places] = best(values, [c.best_epoch for _, c in judged], lambdas)
-        return weights
-    folds = np.array([c.member.fold for _, c in judged])
-    for fold in np.unique(folds):
-        here = np.flatnonzero(folds == fold)
-        rows = judged[here[0]][1].member.rows
-        n_held_back = len(one_of_each(rows.validation_anomalies, ids))
-        n_anomalies = len(one_of_each(rows.anomalies, ids)) + n_held_back
-        if n_held_back >= ENOUGH_TO_RANK:
-            weights[places[here]] = average(values[here], lambdas[here], n_anomalies)
-        else:
-            weights[places[here]] = spaced(lambdas[here])
-    return weights / len(np.unique(folds))
+    judged = np.array([i for i, line in enumerate(history) if line.criterion is not None])
+    if not len(judged):
+        found = f"Every member diverged in training. Lower {parameter('learning_rate')}."
+        raise UserError(found, parameter="learning_rate")
+    values, lambdas, epochs, folds = np.array(
+        [(line.criterion, line.lam, line.best_epoch, line.fold) for line in history], dtype=float
+    )[judged].T
+    weights = np.zeros(len(history))
+    if selection == "best":
+        weights[judged] = best(values, epochs, lambdas)
+    else:
+        for number in np.unique(folds):
+            here, fold = np.flatnonzero(folds == number), plan.folds[int(number)]
+            n_held_out = len(one_of_each(fold.validation_anomalies, plan.ids))
+            n_anomalies = len(one_of_each(fold.anomalies, plan.ids)) + n_held_out
+            weights[judged[here]] = (
+                average(values[here], lambdas[here], n_anomalies)
+                if n_held_out >= ENOUGH_TO_RANK
+                else spaced(lambdas[here])
+            ) / len(np.unique(folds))
+    return tuple(
+        replace(line, weight=weight, status="kept") if weight else line
+        for line, weight in zip(history, weights.tolist(), strict=True)
+    )
 
 
-def add_parts(plan: Plan, ensemble: Ensemble) -> FittedModel:
+def add_parts(plan: Plan, ensemble: Ensemble, false_alarm_rate: float) -> FittedModel:
     """Make a model of an ensemble: add the other parts, and calibrate their sum."""
     scorer = Scorer(plan.encoder, ensemble)
     normals, doubtful_rows = _trusted_normals(plan, scorer)
@@ -179,12 +195,8 @@ def add_parts(plan: Plan, ensemble: Ensemble) -> FittedModel:
         scorer = replace(scorer, others=_other_parts(plan, scorer, normals))
     usual = np.random.default_rng(plan.seed).permutation(normals)[:N_USUAL]
     scorer = scorer.with_costs_alone(plan.encoded.take(usual), plan.ids[usual])
-    calibration, reference, ranges = (
-        calibrate(plan, scorer),
-        _reference(plan),
-        _ranges(plan, scorer),
-    )
-    return FittedModel(scorer, calibration, reference, ranges, doubtful_rows)
+    calibration = calibrate(plan, scorer, false_alarm_rate)
+    return FittedModel(scorer, calibration, _reference(plan), _ranges(plan, scorer), doubtful_rows)
 
 
 def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...]:
@@ -268,44 +280,13 @@ def _criterion(
     return float(criterion(log_p, log_q, *weights, name=name, likelihood_weight=trusted))
 
 
-def histories(
-    trained: Sequence[Trained],
-    candidates: Sequence[Candidate | None],
-    weights: Floats,
-    template: Density,
-    recipe: Recipe,
-) -> tuple[MemberHistory, ...]:
-    """Write down how each trained member fared; one that diverged has no candidate."""
-    unranked: CriterionName = "likelihood" if template.is_probabilistic else "reconstruction"
-    found = []
-    for one, candidate, weight in zip(trained, candidates, weights.tolist(), strict=True):
-        member = one.member
-        status: Status = "kept" if weight else "left out" if candidate else "diverged"
-        is_ranked = len(member.rows.validation_anomalies) > 0
-        found.append(
-            MemberHistory(
-                member.lam,
-                member.fold,
-                member.seed,
-                len(member.rows.anomalies),
-                status,
-                weight,
-                recipe.settings.criterion if is_ranked else unranked,
-                candidate.criterion if candidate else None,
-                one.best_epoch,
-                *thin_curve(one.curve, first_epoch=0 if member.start else 1),
-            )
-        )
-    return tuple(found)
-
-
 def _announce_memory(density: Density, n_members: int, n_columns: int) -> None:
     """Say before it starts that a fit takes much memory; refuse one that takes more than all."""
     needed, whole = bytes_to_train(density, n_members), memory_limit()
     if needed > whole:
         raise UserError(
-            f"A fit must find room in memory; {n_columns:,} columns and {n_members} members take "
-            f"about {needed / 1e9:.0f} GB, and there are {whole / 1e9:.0f} GB. {REMEDY}"
+            f"A fit of {n_columns:,} columns and {n_members} members takes about "
+            f"{needed / 1e9:.0f} GB of memory; there are {whole / 1e9:.0f} GB. {REMEDY}"
         )
     if needed > MUCH_MEMORY:
         warn(

@@ -14,13 +14,12 @@ from fewlier.files.sampling import Sample, Sampler
 from fewlier.files.streams import is_stream, read_stream
 from fewlier.files.tally import LevelCounts
 from fewlier.fitting.recipe import ignored_columns, read_schema, split_conditionals
-from fewlier.fitting.summary import Summary
 from fewlier.table import Kind, Schema, Table
 from fewlier.table.arrays import Codes
 from fewlier.table.findings import find, notes_on
 from fewlier.table.frame import has_names, unread_note
 from fewlier.table.label_column import LabelColumn
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, RowCounts
 from fewlier.table.matching import match_noting_unread, warn_of_left_out
 from fewlier.table.values import most_frequent
 
@@ -61,20 +60,15 @@ class Given:
         """Whether these are all the rows there were."""
         return self.sample is None or self.sample.is_complete
 
-    def complete(self, summary: Summary) -> Summary:
-        """Return the summary of a fit with these notes, and with all rows of the stream."""
-        summary = replace(summary, notes=self.notes + summary.notes)
+    @property
+    def counts(self) -> RowCounts:
+        """All rows, by label: of a stream more than those that are kept."""
         if self.sample is None or self.is_complete:
-            return summary
-        totals = self.sample.totals
-        return replace(
-            summary,
-            n_normal=totals[NORMAL],
-            n_anomaly=totals[ANOMALY],
-            n_unlabelled=totals[UNLABELLED],
-            labelled_kinds=dict(self.sample.kinds),
-            notes=(self.sample.note, *summary.notes),
+            return self.labels.counts
+        normal, anomaly, unlabelled = (
+            self.sample.totals[code] for code in (NORMAL, ANOMALY, UNLABELLED)
         )
+        return RowCounts(normal, anomaly, unlabelled, self.sample.kinds)
 
 
 def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -> Given:
@@ -100,9 +94,11 @@ def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -
         matched = _match(table, schema, sample)
     if sample and not sample.is_complete:
         schema, matched = _with_all_levels(schema, matched, sample.levels)
-    notes = notes_on(find(matched, schema, labels.codes))
-    for note in notes:
+    found = notes_on(find(matched, schema, labels.codes))
+    for note in found:
         warn(note, DataWarning)
+    drawn = [sample.note] if sample and not sample.is_complete else []
+    notes = (*drawn, *found, *labels.notes, *labels.doubts)
     return Given(schema, matched, labels, table.names, has_names(rows), sample, notes)
 
 

@@ -10,9 +10,9 @@ from fewlier.errors import UserError
 from fewlier.modelfile.state import State, require
 from fewlier.table import Encoded, Encoder
 from fewlier.table.arrays import Bools, Codes, Ints
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, RowCounts
 from fewlier.training.folds import MAX_FOLDS, Fold
-from fewlier.training.roles import Plan, guarantee_of, mark_doubtful
+from fewlier.training.roles import Plan, mark_doubtful
 from fewlier.training.unlabelled import Unlabelled
 
 ROLES = tuple(field.name for field in fields(Fold))
@@ -53,6 +53,17 @@ class News:
     labels: Codes
     place: Ints
     replaced: Codes
+
+    def note(self, plan: Plan) -> str:
+        """Say what a planned update learns from."""
+        counts, n_kept = RowCounts.of(self.labels), len(plan.encoded) - len(self.labels)
+        n_known = int((~self.is_news).sum())
+        rows, were = ("row", "was") if n_known == 1 else ("rows", "were")
+        known = f" {n_known} {rows} {were} known already." if n_known else ""
+        return (
+            f"Updated with {counts.n_anomaly} anomalous, {counts.n_normal} normal and "
+            f"{counts.n_unlabelled} unlabelled rows, and {n_kept} kept ones of the fit.{known}"
+        )
 
 
 @final
@@ -173,8 +184,15 @@ class KeptRows:
                     place[row] = copies.pop()
         return place
 
-    def plan(self, encoder: Encoder, news: News, unlabelled: Unlabelled, seed: int) -> Plan:
-        """Plan an update with what is new.
+    def plan(
+        self,
+        encoder: Encoder,
+        news: News,
+        unlabelled: Unlabelled,
+        seed: int,
+        counts: RowCounts | None = None,
+    ) -> Plan:
+        """Plan an update with what is new; `counts` are those of all rows, kept or not.
 
         A new label replaces the old one. A row that is now an anomaly trains or validates,
         whichever fewer anomalies of a fold do. A row that is no longer an anomaly trains, and so
@@ -206,8 +224,7 @@ class KeptRows:
             whole.novel,
             tuple(folds),
             seed,
-            guarantee_of(folds),
-            (_note(news, len(kept) - int((news.place != NEW).sum())),),
+            counts or RowCounts.of(whole.labels[whole.counted]),
         )
 
     def _relabelled(self, news: News) -> "KeptRows":
@@ -292,17 +309,4 @@ def _with_anomalies(fold: Fold, number: int, anomalies: Ints, ids: Ints) -> Fold
         fold.validation_normals,
         np.array(sides[1], dtype=np.int64),
         fold.calibration,
-    )
-
-
-def _note(news: News, n_kept: int) -> str:
-    n_anomaly, n_normal, n_unlabelled = (
-        int((news.labels == label).sum()) for label in (ANOMALY, NORMAL, UNLABELLED)
-    )
-    n_known = int((~news.is_news).sum())
-    rows, were = ("row", "was") if n_known == 1 else ("rows", "were")
-    known = f" {n_known} {rows} {were} known already." if n_known else ""
-    return (
-        f"Updated with {n_anomaly} anomalous, {n_normal} normal and {n_unlabelled} unlabelled "
-        f"rows, and {n_kept} kept ones of the fit.{known}"
     )

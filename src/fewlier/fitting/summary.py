@@ -1,12 +1,8 @@
 """What a fit did, in words and numbers."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
-
-import numpy as np
-import numpy.typing as npt
 
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.ranking import Ranking
@@ -16,13 +12,14 @@ from fewlier.process import markup
 from fewlier.process.escape import shown
 from fewlier.table.columns import Column
 from fewlier.table.label_column import listed_counts
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
+from fewlier.table.labels import RowCounts
 from fewlier.table.numbers import PLAIN
 from fewlier.table.schema import LEFT_OUT, Schema
 from fewlier.training.history import MemberHistory
 
 if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.score.model import FittedModel
+    from fewlier.training.roles import Plan
 
 TOO_GOOD = 0.99
 """A validation above it may come from a column that was written after the label."""
@@ -151,26 +148,10 @@ class Summary:
         return self.decision.rule
 
     @property
-    def labelled_share(self) -> float:
-        """Share of labelled anomalies among the rows."""
-        return self.n_anomaly / (self.n_anomaly + self.n_normal + self.n_unlabelled)
-
-    def after(self, before: "Summary", replaced: npt.NDArray[np.int8]) -> "Summary":
-        """Return this summary of an update with the rows of what came before counted in.
-
-        `replaced` are labels that were counted before, in place of which the update has others.
-        Counts of kinds only grow: the kind of a row that is no longer an anomaly is not known.
-        """
-        n_normal, n_anomaly, n_unlabelled = (
-            int((replaced == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
-        )
-        return replace(
-            self,
-            labelled_kinds=_together(before.labelled_kinds, self.labelled_kinds),
-            n_normal=self.n_normal + before.n_normal - n_normal,
-            n_anomaly=self.n_anomaly + before.n_anomaly - n_anomaly,
-            n_unlabelled=self.n_unlabelled + before.n_unlabelled - n_unlabelled,
-        )
+    def counts(self) -> RowCounts:
+        """How many rows have each label, and each kind."""
+        rows = self.n_normal, self.n_anomaly, self.n_unlabelled
+        return RowCounts(*rows, self.labelled_kinds)
 
     def to_json(self) -> dict[str, Any]:
         """Return what it says as JSON values."""
@@ -192,7 +173,7 @@ class Summary:
     def from_state(cls, state: State, calibration: Calibration) -> "Summary":
         """Inverse of `state`, checked."""
         return cls(
-            decision=calibration.at,
+            decision=calibration.decision,
             validation=calibration.ranking,
             kinds=state.mapping("kinds", is_text, "of texts"),
             lambda_weights=dict(state.items("lambda_weights", _is_pair, "of pairs of numbers")),
@@ -221,15 +202,6 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
 
 
-def _together(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
-    """Add counts of kinds, which may be spelled otherwise the second time."""
-    spelled = {kind.casefold(): kind for kind in (*second, *first)}
-    totals: Counter[str] = Counter()
-    for kind, n in (*first.items(), *second.items()):
-        totals[spelled[kind.casefold()]] += n
-    return dict(totals.most_common())
-
-
 def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
     """List the columns of each kind, at most a few by name."""
     names: dict[str, list[str]] = {}
@@ -243,38 +215,35 @@ def _by_kind(kinds: dict[str, str], most: int = 6) -> str:
 
 def summarise(
     model: "FittedModel",
+    plan: "Plan",
     history: Sequence[MemberHistory],
-    labels: Labels,
+    notes: Iterable[str],
     seconds: float,
-    notes: Sequence[str],
 ) -> Summary:
-    """Gather what a fit did."""
-    n_normal, n_anomaly, n_unlabelled = (
-        int((labels.codes == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
-    )
+    """Say what a fit of a plan did; `notes` say what it was given."""
+    counts, calibration = plan.counts, model.calibration
     weights: dict[float, float] = {}
     for line in history:
         weights[line.lam] = weights.get(line.lam, 0.0) + line.weight
     return Summary(
-        n_normal=n_normal,
-        n_anomaly=n_anomaly,
-        n_unlabelled=n_unlabelled,
-        labelled_kinds=labels.kind_counts,
+        n_normal=counts.n_normal,
+        n_anomaly=counts.n_anomaly,
+        n_unlabelled=counts.n_unlabelled,
+        labelled_kinds=dict(counts.kinds),
         kinds=_kinds(model.encoder.schema),
         lambda_weights=weights,
-        validation=model.calibration.ranking,
+        validation=calibration.ranking,
         criterion=next(line.criterion_name for line in history if line.weight),
-        decision=model.calibration.at,
+        decision=calibration.decision,
         unit=model.ensemble.unit,
         passes_per_row=model.ensemble.passes_per_row,
         n_compared=model.n_compared,
         seconds=seconds,
         notes=(
-            *labels.notes,
-            *labels.doubts,
-            *_perfect(model.calibration.ranking),
-            *_doubtful_note(model, n_unlabelled),
             *notes,
+            *_perfect(calibration.ranking),
+            *_doubtful_note(model, plan.n_unlabelled),
+            *plan.notes,
             *_diverged(history),
         ),
         history=tuple(history),

@@ -1,17 +1,17 @@
-"""Scores of rows of a fit by what has not seen them."""
+"""Out-of-fold scores of the training rows, and the calibration they make."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fewlier.decision.calibration import Calibration
+from fewlier.decision.threshold import Promise, percent, threshold_at_rate
 from fewlier.score.part import HeldOut
 from fewlier.score.scorer import Scorer
 from fewlier.table.arrays import Bools, Floats, Ints
 from fewlier.training.folds import Fold, one_of_each
-from fewlier.training.roles import Plan, say_of_doubtful
+from fewlier.training.roles import Plan
 from fewlier.training.unlabelled import may_be_tail
 
 # Training rows whose scores say what new rows like them score, for thresholds by contamination.
@@ -22,10 +22,11 @@ MOST_NORMALS = 10_000
 ENOUGH_LABELLED = 200
 
 
-def calibrate(plan: Plan, scorer: Scorer) -> Calibration:
+def calibrate(plan: Plan, scorer: Scorer, false_alarm_rate: float) -> Calibration:
     """Score normals and labelled anomalies, each by what has not seen it.
 
-    Copies of one row are one normal, or one anomaly: they say no more than it does.
+    The rate sets the threshold. Copies of one row are one normal, or one anomaly: they say no more
+    than it does.
     """
     rng = np.random.default_rng(plan.seed)
     rows = rng.permutation(_calibrating(plan, scorer))[:MOST_NORMALS]
@@ -34,13 +35,47 @@ def calibrate(plan: Plan, scorer: Scorer) -> Calibration:
     kept = may_be_tail(scores, doubtful)
     if not kept.all():  # and is it odd without regard to labels, which normals may resemble?
         kept |= may_be_tail(_scores(plan, scorer, rows, may_score, by=_likeliest), doubtful)
+    normal_scores = np.sort(scores[kept])
+    threshold, rule = threshold_at_rate(normal_scores, false_alarm_rate)
     return Calibration(
-        np.sort(scores[kept]),
+        normal_scores,
         np.sort(_training_scores(plan, scorer, rng.permutation(_untrained_normals(plan, scorer)))),
-        math.inf,
-        plan.guarantee,
-        anomaly_scores=np.sort(_anomaly_scores(plan, scorer)),
-        caveat=say_of_doubtful(int(kept.sum()), int(doubtful[kept].sum()), int((~kept).sum())),
+        threshold,
+        promise_of(plan.folds),
+        rule,
+        np.sort(_anomaly_scores(plan, scorer)),
+        labelled_share=plan.counts.labelled_share,
+        caveat=_caveat(int(kept.sum()), int(doubtful[kept].sum()), int((~kept).sum())),
+    )
+
+
+def promise_of(folds: Sequence[Fold]) -> Promise:
+    """Say what these roles let thresholds and p-values promise."""
+    is_crossed = len(folds) > 1
+    for fold in folds:
+        chosen = fold.validation_normals[:0] if is_crossed else fold.validation_normals
+        if np.isin(fold.calibration, np.concatenate([fold.normals, chosen])).any():
+            return Promise.NOTHING
+    return Promise.CROSSED if is_crossed else Promise.EXACT
+
+
+def _caveat(n_rows: int, n_doubtful: int, n_left_out: int) -> str:
+    """Say what unlabelled rows do to a promise.
+
+    `n_rows` rows stand behind it, `n_doubtful` of them unlabelled; `n_left_out` others were left
+    out because they are too odd to be trusted.
+    """
+    if not n_doubtful + n_left_out:
+        return ""
+    among = f"{n_doubtful:,} of {n_rows:,} rows behind the rate are unlabelled: "
+    among += "anomalies hidden there make alarms rarer"
+    if not n_left_out:
+        return among
+    rows, they = ("row was", "it is") if n_left_out == 1 else ("rows were", "they are")
+    more = percent(n_left_out / (n_rows + n_left_out))
+    return (
+        f"{among}; {n_left_out:,} extreme {rows} excluded: if {they} normal, expect {more} % more "
+        "false alarms"
     )
 
 

@@ -25,11 +25,16 @@ IGNORE = "ignore"
 
 
 class Declared(NamedTuple):
-    """What the user said of a column; all of it may be absent."""
+    """What the user said of a column; all of it may be absent.
+
+    `coding` is how it is to be scored if it can be; `missing` stands for its missing cells.
+    """
 
     kind: Kind | None = None
     form: NumberForm | DateForm | None = None
     is_ignored: bool = False
+    coding: Kind | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def says_what_it_holds(self) -> bool:
@@ -107,11 +112,20 @@ def _is_number(value: object) -> bool:
 
 
 def read_declarations(
-    names: Iterable[str], overrides: Mapping[str, str], problems: dict[str, UserError]
+    names: Collection[str],
+    columns: Mapping[str, str] | str,
+    stand_ins: StandIns,
+    problems: dict[str, UserError],
 ) -> dict[str, Declared]:
-    """Read what is declared of the named columns; `problems` takes what cannot be meant."""
-    names, declared = list(names), {}
-    for name, said in overrides.items():
+    """Read what is declared of each of the named columns.
+
+    A kind alone is the coding of all that can take it. `problems` takes what cannot be meant.
+    """
+    everywhere = Declared()
+    if isinstance(columns, str):
+        everywhere, columns = Declared(coding=read_kind(columns, "Every column")), {}
+    declared = dict.fromkeys(names, everywhere)
+    for name, said in columns.items():
         with noting(problems, name):
             if name not in names:
                 raise UserError(
@@ -120,7 +134,8 @@ def read_declarations(
                     column=name,
                 )
             declared[name] = _read(name, said)
-    return declared
+    stand_ins.check(names, problems)
+    return {name: said._replace(missing=stand_ins.of(name)) for name, said in declared.items()}
 
 
 def _read(name: str, said: object) -> Declared:

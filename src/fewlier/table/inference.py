@@ -29,7 +29,6 @@ from fewlier.table.declarations import (
     StandIns,
     find_forms,
     read_declarations,
-    read_kind,
 )
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN, NumberForm
@@ -114,41 +113,40 @@ def find_columns(
     The schema lacks the columns that have one, and may have no column at all.
     """
     normal = np.ones(table.n_rows, np.bool_) if is_normal is None else is_normal
-    one_coding, declared = None, {}
-    if isinstance(overrides, str):
-        one_coding = read_kind(overrides, "Every column")
-    else:
-        declared = read_declarations(table.names, overrides or {}, problems)
-    table = _without(table, stand_ins, problems)
+    declared = read_declarations(table.names, overrides or {}, stand_ins, problems)
+    table = table.without(stand_ins.of)
     forms = find_forms(table, declared, problems)
     columns: list[Column] = []
     left_out: list[LeftOut] = []
-    for position, (name, cells) in enumerate(table.cells.items()):
+    for position, name in enumerate(table.names):
         if name in problems:
             continue
-        said, form = declared.get(name, Declared()), forms.get(name)
         with noting(problems, name):
-            is_category = said.kind is Kind.CATEGORY or name in table.categorical
-            if isinstance(form, NumberForm) and is_text(cells) and not is_category:
-                numbers = check_finite(name, form.read(name, cells, is_training=True)[0])
-                cells = without(numbers, stand_ins.of(name))
-            values = ColumnValues(cells, normal)
-            if isinstance(form, DateForm):
-                columns += _read_from_dates(name, cells, form, normal, table.temporal.get(name, ""))
-            elif reason := IGNORED if said.is_ignored else why_left_out(values, said):
-                left_out.append(LeftOut(name, position, reason))
+            found = _find(table, name, declared[name], forms.get(name), normal)
+            if isinstance(found, str):
+                left_out.append(LeftOut(name, position, found))
             else:
-                column = _make(name, values, said.kind, one_coding)
-                columns.append(replace(column, form=form or PLAIN))
+                columns += (replace(column, missing=declared[name].missing) for column in found)
     if columns:
         check_names([column.name for column in columns], table.n_rows)
-    known = tuple(replace(column, missing=stand_ins.of(column.source)) for column in columns)
-    return Schema(known, tuple(left_out))
+    return Schema(tuple(columns), tuple(left_out))
 
 
-def _without(table: Table, stand_ins: StandIns, problems: dict[str, UserError]) -> Table:
-    stand_ins.check(table.names, problems)
-    return table.without(stand_ins.of)
+def _find(
+    table: Table, name: str, said: Declared, form: NumberForm | DateForm | None, normal: Bools
+) -> list[Column] | str:
+    """Return what the model reads from a column: several columns from dates; or why nothing."""
+    cells = table.cells[name]
+    if isinstance(form, DateForm):
+        return _read_from_dates(name, cells, form, normal, table.temporal.get(name, ""))
+    is_category = said.kind is Kind.CATEGORY or name in table.categorical
+    if form is not None and is_text(cells) and not is_category:
+        numbers = check_finite(name, form.read(name, cells, is_training=True)[0])
+        cells = without(numbers, said.missing)
+    values = ColumnValues(cells, normal)
+    if reason := IGNORED if said.is_ignored else why_left_out(values, said):
+        return reason
+    return [replace(_make(name, values, said), form=form or PLAIN)]
 
 
 def why_left_out(values: ColumnValues, said: Declared) -> str:
@@ -172,13 +170,13 @@ def why_left_out(values: ColumnValues, said: Declared) -> str:
     return f"{what}: {len(texts)} different texts in {n_cells} cells"
 
 
-def _make(name: str, values: ColumnValues, kind: Kind | None, one_coding: Kind | None) -> Column:
-    """Make a column: as declared, or as found, scored in the one way that is to hold for all."""
-    if kind is not None:
-        return _make_declared(name, values, kind)
+def _make(name: str, values: ColumnValues, said: Declared) -> Column:
+    """Make a column: as declared, or as found, scored in the way that is declared for all."""
+    if said.kind is not None:
+        return _make_declared(name, values, said.kind)
     kind, coding = _infer_kind(values)
-    if one_coding in CODINGS[kind] and not _breach(one_coding, values):
-        coding = one_coding
+    if said.coding in CODINGS[kind] and not _breach(said.coding, values):
+        coding = said.coding
     return _with_levels(name, kind, coding, values)
 
 

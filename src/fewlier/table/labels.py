@@ -1,6 +1,8 @@
 """The meaning of y, in one place; `label_column.py` reads the label columns of files."""
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -19,6 +21,48 @@ _REMEDY = (
     "Write 1 (or True) for an anomaly, 0 (or False) for a normal row, and leave unlabelled rows "
     "missing (NaN or None)."
 )
+
+
+@final
+@dataclass(frozen=True)
+class RowCounts:
+    """How many rows have each label, and how many labelled anomalies are of each kind."""
+
+    n_normal: int
+    n_anomaly: int
+    n_unlabelled: int
+    kinds: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, codes: Codes, kinds: Mapping[str, int] | None = None) -> "RowCounts":
+        """Count rows by the codes of their labels."""
+        normal, anomaly, unlabelled = (
+            int((codes == code).sum()) for code in (NORMAL, ANOMALY, UNLABELLED)
+        )
+        return cls(normal, anomaly, unlabelled, kinds or {})
+
+    @property
+    def labelled_share(self) -> float:
+        """Share of labelled anomalies among the rows."""
+        return self.n_anomaly / (self.n_anomaly + self.n_normal + self.n_unlabelled)
+
+    def updated(self, more: "RowCounts", replaced: Codes) -> "RowCounts":
+        """Count more rows in; `replaced` are labels, counted before, that these take the place of.
+
+        Counts of kinds only grow: the kind of a row that is no longer an anomaly is not known. A
+        kind may be spelled otherwise the second time.
+        """
+        gone = RowCounts.of(replaced)
+        spelled = {kind.casefold(): kind for kind in (*more.kinds, *self.kinds)}
+        kinds: Counter[str] = Counter()
+        for kind, n in (*self.kinds.items(), *more.kinds.items()):
+            kinds[spelled[kind.casefold()]] += n
+        return RowCounts(
+            self.n_normal + more.n_normal - gone.n_normal,
+            self.n_anomaly + more.n_anomaly - gone.n_anomaly,
+            self.n_unlabelled + more.n_unlabelled - gone.n_unlabelled,
+            dict(kinds.most_common()),
+        )
 
 
 @final
@@ -79,6 +123,11 @@ class Labels:
         for category, messages in ((FewlierWarning, self.notes), (LabelWarning, self.doubts)):
             for message in messages:
                 warn(f"{source}: {message}", category)
+
+    @property
+    def counts(self) -> RowCounts:
+        """How many rows have each label, and each kind."""
+        return RowCounts.of(self.codes, self.kind_counts)
 
     @property
     def has_normals(self) -> bool:

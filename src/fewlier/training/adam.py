@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import final
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 from torch.optim.adam import adam
 
@@ -52,10 +51,3 @@ class Adam:
         )
         for parameter in parameters:
             parameter.grad = None
-
-    def keep(self, members: Int[Tensor, " k"], parameters: Iterable[Tensor]) -> None:
-        """Let all but some members leave the stack, and go on with the parameters of those."""
-        self.parameters = list(parameters)
-        self._means, self._squares = (
-            [part[members] for part in parts] for parts in (self._means, self._squares)
-        )

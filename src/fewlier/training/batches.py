@@ -48,10 +48,6 @@ class Sample:
         """Return the sample on a device."""
         return Sample(self.index.to(device), self.weight.to(device), self.n_normals)
 
-    def take(self, members: Int[Tensor, " k"]) -> "Sample":
-        """Return the rows of some members."""
-        return Sample(self.index[members], self.weight[members], self.n_normals)
-
     def split(self, x: Float[Tensor, "m r"]) -> tuple[Float[Tensor, "m n"], Float[Tensor, "m a"]]:
         """Split what is known about each row into normals and anomalies."""
         return x[:, : self.n_normals], x[:, self.n_normals :]

@@ -38,8 +38,7 @@ class MemberHistory:
     best_epoch : int
         The epoch that was kept.
     epochs, values : tuple of int, tuple of float
-        Its criterion after some of the epochs, with a few passes, to five digits. An update judges
-        its start too: its first epoch is 0.
+        Its criterion after some of the epochs, with a few passes, to five digits.
     """
 
     lam: float
@@ -78,12 +77,10 @@ class MemberHistory:
         )
 
 
-def thin_curve(
-    curve: Sequence[float], first_epoch: int
-) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def thin_curve(curve: Sequence[float]) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Choose the epochs of a curve to keep, with their values; one that diverged ends before it."""
     finite = np.flatnonzero(np.isfinite(curve))
     places = np.unique(np.linspace(0, len(finite) - 1, MAX_POINTS).round().astype(int))
     kept = (finite[places] if len(finite) else finite).tolist()
-    epochs = tuple(i + first_epoch for i in kept)
+    epochs = tuple(i + 1 for i in kept)
     return epochs, tuple(float(f"{curve[i]:.5g}") for i in kept)

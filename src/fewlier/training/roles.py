@@ -7,13 +7,11 @@ from typing import final
 
 import numpy as np
 
-from fewlier.decision.calibration import NOTHING
-from fewlier.decision.threshold import percent
 from fewlier.files import sampling
 from fewlier.process.escape import list_names
 from fewlier.table import Encoded, Encoder, Kind, Schema, Table
 from fewlier.table.arrays import Bools, Codes, Ints
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, check_enough
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, RowCounts, check_enough
 from fewlier.training.folds import Fold, make_folds
 from fewlier.training.settings import Selection
 from fewlier.training.stack import Member
@@ -22,26 +20,18 @@ from fewlier.training.unlabelled import Unlabelled
 # Cross-fitting over two folds lets every labelled anomaly both train and validate.
 N_FOLDS: dict[Selection, int] = {"average": 2, "best": 1}
 
-# Of rows that repeat, each counts once; see docs/METHOD.md, "Copies".
-EXACT = "exact: no member, epoch or weight depends on the normals behind it"
-CROSSED = (
-    "approximate: each normal behind it was scored by what had not trained on it; no bound holds "
-    "for every table, and in simulations the rates were as promised or lower"
-)
-REUSED = f"{NOTHING}: the normals behind it also chose the epochs"
-
 
 @final
 @dataclass(frozen=True)
 class Plan:
-    """A planned fit: its rows, how they are encoded and split, its seed, and notes for the summary.
+    """A planned fit: its rows, how they are encoded and split, and its seed.
 
     The first `n_training` rows are those given to train on; validation rows that the user chose
     follow. `labels` are those of all rows, and `doubtful` marks the rows that may be hidden
     anomalies: the unlabelled ones, unless they are to be taken as normal. `novel` marks the cells
     whose level no other row has, and those that alone are the lowest or highest number of their
     column: whatever has not seen the row has never seen the level, nor a number so far out.
-    `guarantee` says what thresholds and p-values promise where every row behind them is normal.
+    `counts` are those of all rows of the training table, of which these may be a sample.
     """
 
     encoder: Encoder
@@ -52,8 +42,7 @@ class Plan:
     novel: Bools
     folds: tuple[Fold, ...]
     seed: int
-    guarantee: str
-    notes: tuple[str, ...]
+    counts: RowCounts
 
     @cached_property
     def ids(self) -> Ints:
@@ -77,6 +66,20 @@ class Plan:
     def _new_levels(self) -> Bools:
         has_levels = [column.coding is Kind.CATEGORY for column in self.encoder.schema.columns]
         return self.novel & np.array(has_levels, dtype=np.bool_)
+
+    @property
+    def n_unlabelled(self) -> int:
+        """Unlabelled rows among those given to train on."""
+        return int((self.labels[: self.n_training] == UNLABELLED).sum())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the rows make the fit do, beyond the usual."""
+        notes = [*_label_notes(self.folds), *_column_notes(self.encoder.schema)]
+        if (n := self.n_unlabelled) and not self.doubtful.any():
+            rows = "row trains as a normal row" if n == 1 else "rows train as normal rows"
+            notes.insert(0, f"{n} unlabelled {rows}.")
+        return tuple(notes)
 
     def after(self, update: "Plan") -> "Plan":
         """Return this plan after an update: its folds have also trained on the update's rows."""
@@ -103,13 +106,14 @@ class Plan:
 
 def make_plan(
     schema: Schema,
-    table: Table,
-    labels: Codes,
+    training: tuple[Table, Codes],
     selection: Selection,
     seed: int,
     unlabelled: Unlabelled = "robust",
+    counts: RowCounts | None = None,
 ) -> Plan:
-    """Plan a fit that splits its own rows."""
+    """Plan a fit that splits its own rows; `counts` are those of all, if these are a sample."""
+    table, labels = training
     normals, anomalies = _by_label(labels)
     ids = table.ids()
     doubtful = mark_doubtful(labels, unlabelled, ids)
@@ -133,8 +137,7 @@ def make_plan(
         novel,
         tuple(folds),
         seed,
-        guarantee_of(folds),
-        (*_notes(labels, folds, unlabelled), *_column_notes(schema)),
+        counts or RowCounts.of(labels),
     )
 
 
@@ -185,41 +188,13 @@ def mark_doubtful(labels: Codes, unlabelled: Unlabelled, ids: Ints) -> Bools:
     return doubtful & ~np.isin(ids, ids[labels == NORMAL])
 
 
-def guarantee_of(folds: Sequence[Fold]) -> str:
-    """Say what these roles let thresholds and p-values promise."""
-    is_crossed = len(folds) > 1
-    for fold in folds:
-        chosen = fold.validation_normals[:0] if is_crossed else fold.validation_normals
-        if np.isin(fold.calibration, np.concatenate([fold.normals, chosen])).any():
-            return REUSED
-    return CROSSED if is_crossed else EXACT
-
-
-def say_of_doubtful(n_rows: int, n_doubtful: int, n_left_out: int) -> str:
-    """Say what unlabelled rows do to a guarantee.
-
-    `n_rows` rows stand behind it, `n_doubtful` of them unlabelled; `n_left_out` others were left
-    out because they are too odd to be trusted.
-    """
-    if not n_doubtful + n_left_out:
-        return ""
-    among = f"{n_doubtful:,} of {n_rows:,} rows behind the rate are unlabelled: "
-    among += "anomalies hidden there make alarms rarer"
-    if not n_left_out:
-        return among
-    rows, are = ("row is", "it is") if n_left_out == 1 else ("rows are", "they are")
-    more = percent(n_left_out / (n_rows + n_left_out))
-    return (
-        f"{among}; {n_left_out:,} far odder {rows} left out: if {are} normal, {more} % more alarms"
-    )
-
-
 def plan_with_validation(
     schema: Schema,
     training: tuple[Table, Codes],
     validation: tuple[Table, Codes],
     seed: int,
     unlabelled: Unlabelled = "robust",
+    counts: RowCounts | None = None,
 ) -> Plan:
     """Plan a fit whose validation rows the user has chosen: nothing is split off."""
     table, labels = training
@@ -229,12 +204,11 @@ def plan_with_validation(
     encoder = Encoder.fit(schema, table.take(normals))
     fold = Fold(normals, anomalies, own_normals, own_anomalies, calibration=own_normals)
     encoded = encoder.encode(table.followed_by(validation[0]))
-    notes = (*_notes(labels, [fold], unlabelled), *_column_notes(schema))
     known = np.concatenate([labels, validation[1]])
     doubtful = mark_doubtful(known, unlabelled, encoded.ids())
     novel = np.zeros(encoded.observed.shape, dtype=np.bool_)  # validation rows were not seen
     rows = encoded, table.n_rows, known, doubtful, novel
-    return Plan(encoder, *rows, (fold,), seed, REUSED, notes)
+    return Plan(encoder, *rows, (fold,), seed, counts or RowCounts.of(labels))
 
 
 def _by_label(labels: Codes, what: str = "A fit") -> tuple[Ints, Ints]:
@@ -251,29 +225,23 @@ def _column_notes(schema: Schema) -> list[str]:
     return [f"{columns} {list_names(empty)} {have} no value in normal rows; one will count as odd."]
 
 
-def _notes(labels: Codes, folds: Sequence[Fold], unlabelled: Unlabelled) -> list[str]:
-    """Say what the labels made the fit do, beyond the usual."""
-    notes = []
-    n_unlabelled = int((labels == UNLABELLED).sum())
-    if n_unlabelled and unlabelled == "normal":
-        is_one = n_unlabelled == 1
-        rows = "row trains as a normal row" if is_one else "rows train as normal rows"
-        notes.append(f"{n_unlabelled} unlabelled {rows}.")
+def _label_notes(folds: Sequence[Fold]) -> list[str]:
+    """Say what the labelled anomalies made the fit do, beyond the usual."""
     trains = any(len(fold.anomalies) for fold in folds)
     validates = any(len(fold.validation_anomalies) for fold in folds)
     if not trains and not validates:
-        notes.append(
+        return [
             "No labelled anomaly: a density of the normal rows alone, its epochs chosen by "
             "validation likelihood."
-        )
-    elif not validates:
-        notes.append(
+        ]
+    if not validates:
+        return [
             "No labelled anomaly is left to validate on: all of them train, epochs are chosen by "
             "validation likelihood, and an average weighs a few lambdas alike."
-        )
-    elif not trains:
-        notes.append(
+        ]
+    if not trains:
+        return [
             "No labelled anomaly is left to train on: lambda is 0, and the labelled anomalies "
             "choose the epoch."
-        )
-    return notes
+        ]
+    return []

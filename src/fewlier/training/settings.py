@@ -26,7 +26,8 @@ class Settings:
     """How to train; the paper's are Adam at 1e-3 and the best of 100 epochs.
 
     An epoch takes at most `max_steps` steps: on a large table it visits a fresh sample of the
-    normals, and a fit of a million rows trains no longer than one of ten thousand.
+    normals, and a fit of a million rows trains no longer than one of ten thousand. With
+    `keep_last` the last epoch is kept in place of the best.
     """
 
     max_epochs: int = 100
@@ -35,6 +36,7 @@ class Settings:
     learning_rate: float = 1e-3
     max_steps: int = 100
     criterion: Criterion = "smooth_auc"
+    keep_last: bool = False
 
 
 @final
@@ -115,8 +117,7 @@ class Training(BaseEstimator):
 
 def read_training(training: object) -> Training:
     """Return the settings that a detector's parameter `training` asks for, checked."""
-    if training is None:
-        return Training()
+    training = Training() if training is None else training
     if isinstance(training, Training):
         return training.checked()
     expected = "an object such as Training(max_epochs=50), or None"

@@ -42,16 +42,13 @@ LikelihoodWeight = Callable[[Tensor, Tensor, Tensor], Tensor]
 class Member:
     """One density to train: the weight of its ranking term, its fold, a seed, and its rows.
 
-    It starts from random parameters, or from `start`. Then it keeps its last epoch: rows are
-    labelled for scoring high, and by such rows the start itself would seem best. `drawn` is what is
-    random in its density's structure, in place of the template's.
+    `drawn` is what is random in its density's structure, in place of the template's.
     """
 
     lam: float
     fold: int
     seed: int
     rows: Fold
-    start: Parameters | None = None
     drawn: Parameters | None = None
 
 
@@ -146,8 +143,9 @@ def _group_members(
 class _Stack:
     """Members in training: parameters with a leading member axis, and the best seen of each.
 
-    A member leaves the stack when it has waited `patience` epochs for an improvement, or when its
-    criterion is no longer finite. Then it takes no more time, and ends as if trained alone.
+    A member runs until it has waited `patience` epochs for an improvement, or its criterion is no
+    longer finite. What it would do afterwards is not looked at, so that it ends as if trained
+    alone.
     """
 
     def __init__(
@@ -161,21 +159,16 @@ class _Stack:
         self.rows, self.settings, self.members = rows, settings, members
         self.doubtful = doubtful
         self.device = rows.targets.device
-        self.is_warm = all(member.start is not None for member in members)
         self.is_complete = bool(rows.has_value.all())
-        self.drawn = _drawn(members, self.device)
-        self.density = density.with_parameters(_initial(density, members, self.device), self.drawn)
+        start = _initial(density, members, self.device)
+        self.density = density.with_parameters(start, _drawn(members, self.device))
         self.optimizer = Adam(self.density.parameters(), settings.learning_rate)
         self.lam = torch.tensor([member.lam for member in members], device=self.device)
         self.batches = [
             Batches(
-                member.rows.normals,
-                member.rows.anomalies,
-                settings.batch_size,
-                member.seed,
-                settings.max_steps,
+                m.rows.normals, m.rows.anomalies, settings.batch_size, m.seed, settings.max_steps
             )
-            for member in members
+            for m in members
         ]
         self.noise = [Noise(density.n_noise, member.seed) for member in members]
         n_judged = JUDGED_PER_STEP * settings.max_steps
@@ -189,7 +182,7 @@ class _Stack:
         self.validation_noise = [
             stacked_noise(self.noise, self.validation) for _ in range(n_passes)
         ]
-        self.active = torch.arange(len(members))
+        self.runs = torch.ones(len(members), dtype=torch.bool)
         self.best = {n: p.detach().clone() for n, p in self.density.named_parameters()}
         self.best_value = torch.full((len(members),), -torch.inf)
         self.best_epoch = torch.zeros(len(members), dtype=torch.int64)
@@ -199,8 +192,6 @@ class _Stack:
         """Train, yielding the number of each epoch done, until no member may improve."""
         step = 0
         patience = self.settings.patience or self.settings.max_epochs
-        if self.is_warm:
-            self._remember(0, self._judge().cpu())
         for epoch in range(1, self.settings.max_epochs + 1):
             rule = partial(trust, fence=fence_at(epoch, self.settings.max_epochs))
             normals, anomalies = zip(*(b.epoch() for b in self.batches), strict=True)
@@ -210,8 +201,8 @@ class _Stack:
             value = self._judge().cpu()
             self._remember(epoch, value)
             yield epoch
-            self._keep(value.isfinite() & (epoch - self.best_epoch[self.active] < patience))
-            if not len(self.active):
+            self.runs &= value.isfinite() & (epoch - self.best_epoch < patience)
+            if not self.runs.any():
                 return
 
     def _step(self, sample: Sample, step: int, rule: LikelihoodWeight) -> None:
@@ -263,31 +254,14 @@ class _Stack:
         )
 
     def _remember(self, epoch: int, value: Float[Tensor, " m"]) -> None:
-        """Keep the members that are better than ever, or went on from a start: NaN never is."""
-        for i, v in zip(self.active.tolist(), value.tolist(), strict=True):
-            self.curves[i].append(v)
-        improved = value.isfinite() if self.is_warm else value > self.best_value[self.active]
-        which = self.active[improved]
-        self.best_value[which], self.best_epoch[which] = value[improved], epoch
+        """Keep the members that are better than ever, or the last ones: NaN is neither."""
+        for i in self.runs.nonzero().ravel().tolist():
+            self.curves[i].append(float(value[i]))
+        is_better = value.isfinite() if self.settings.keep_last else value > self.best_value
+        which = (self.runs & is_better).nonzero().ravel()
+        self.best_value[which], self.best_epoch[which] = value[which], epoch
         for name, p in self.density.named_parameters():
-            self.best[name][which] = p.detach()[improved]
-
-    def _keep(self, keep: Bool[Tensor, " m"]) -> None:
-        """Let the other members leave, with their share of the optimizer's state."""
-        if keep.all():
-            return
-        members = keep.nonzero().squeeze(-1)
-        kept = {n: p.detach()[members] for n, p in self.density.named_parameters()}
-        self.drawn = {name: value[members] for name, value in self.drawn.items()}
-        self.density = self.density.with_parameters(
-            {name: value.requires_grad_() for name, value in kept.items()}, self.drawn
-        )
-        self.optimizer.keep(members, self.density.parameters())
-        self.active, self.lam = self.active[members], self.lam[members]
-        self.validation = self.validation.take(members)
-        self.batches = [self.batches[i] for i in members.tolist()]
-        self.noise = [self.noise[i] for i in members.tolist()]
-        self.validation_noise = [x if x is None else x[members] for x in self.validation_noise]
+            self.best[name][which] = p.detach()[which]
 
     def trained(self) -> list[Trained]:
         """Unstack the members at their best epochs."""
@@ -308,8 +282,7 @@ def _initial(density: Density, members: Sequence[Member], device: torch.device) 
     states = []
     for member in members:
         density.reset(torch.Generator().manual_seed(member.seed))
-        drawn = {name: p.detach().clone() for name, p in density.named_parameters()}
-        states.append({n: p.cpu() for n, p in (member.start or drawn).items()})
+        states.append({name: p.detach().clone() for name, p in density.named_parameters()})
     density.to(device)
     return {
         name: torch.stack([state[name] for state in states]).to(device).requires_grad_()

@@ -15,7 +15,7 @@ import torch
 from fewlier import AnomalyDetector
 from fewlier.density.base import Density
 from fewlier.density.rows import Rows as EncodedRows
-from fewlier.fitting.fit import Recipe, add_parts, build, histories, judge, make_template, select
+from fewlier.fitting.fit import Recipe, add_parts, build, judge, make_template, select
 from fewlier.fitting.recipe import read_recipe, read_schema
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.model import FittedModel
@@ -95,7 +95,7 @@ class SplitStack:
         """Give the rows of a split their roles in a fit."""
         given, recipe = (self.table.take(split.rows), split.labels), self.recipe
         if split.validation is None:
-            return make_plan(self.schema, *given, recipe.selection, split.seed, recipe.unlabelled)
+            return make_plan(self.schema, given, recipe.selection, split.seed, recipe.unlabelled)
         rows, labels = split.validation
         held_back = self.table.take(rows), labels
         return plan_with_validation(self.schema, given, held_back, split.seed, recipe.unlabelled)
@@ -119,14 +119,16 @@ def fit_each_lambda(plans: Sequence[Plan], recipe: Recipe) -> list[FitOfEachLamb
     """
     found = []
     for plan, template, trained in _train(plans, recipe):
-        candidates = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
-        judged = [candidate for candidate in candidates if candidate is not None]
+        judged = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
         models = {
-            one.member.lam: add_parts(plan, Ensemble((one.fitted,), (1.0,), recipe.selection))
-            for one in judged
+            one.lam: add_parts(
+                plan, Ensemble((one,), (1.0,), recipe.selection), recipe.false_alarm_rate
+            )
+            for one, _ in judged
+            if one is not None
         }
-        weights = select(candidates, plan.ids, recipe) if judged else np.zeros(len(trained))
-        found.append((models, histories(trained, candidates, weights, template, recipe)))
+        lines = tuple(line for _, line in judged)
+        found.append((models, select(lines, plan, recipe.selection) if models else lines))
     return found
 
 

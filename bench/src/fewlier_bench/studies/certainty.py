@@ -149,7 +149,7 @@ def compute(task: Task) -> dict[str, Any]:
     p_normal = detector.p_value(supply.normals(N_FRESH))
     p_odd = detector.p_value(supply.anomalies(ODD_IN_BATCH * N_BATCHES))
     found = [np.mean(list(discoveries(p_normal, p_odd, q)), 0) for q in DISCOVERY_RATES]
-    at = calibration.at_false_alarm_rate(RATES[1]).at
+    at = calibration.at_false_alarm_rate(RATES[1]).decision
     low, high = at.interval or (0.0, 1.0)
     alarms = float((p_normal <= (at.rate or 0) + 1e-9).mean())
     shares = [(p <= rate).mean() for p in (p_normal, p_odd) for rate in RATES]

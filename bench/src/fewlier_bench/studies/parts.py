@@ -118,7 +118,7 @@ def variants(plan: Plan, recipe: fit.Recipe, test: Encoded) -> Iterator[tuple[st
             yield part, add_up(scores, shares | {part: 0.0})
             continue
         with leave_out(part), patch.object(fit, "calibrate", return_value=model.calibration):
-            scorer = fit.add_parts(plan, model.ensemble).scorer
+            scorer = fit.add_parts(plan, model.ensemble, recipe.false_alarm_rate).scorer
             yield part, add_up(score_parts(scorer, test), shares)
     taught = sum(shares.get(name, 0.0) for name in LEARNED)
     for share in LABELS_SHARES if has_learned else ():
