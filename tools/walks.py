@@ -27,6 +27,9 @@ import pandas as pd
 import fewlier
 from fewlier import AnomalyDetector
 from fewlier.cli.app import app
+from fewlier.files.folder import open_table
+from fewlier.files.writing import create_table
+from fewlier.scoring.files import score_file
 
 ROOT = Path(fewlier.__file__).parent
 
@@ -72,15 +75,21 @@ def walks(folder: Path) -> dict[str, Callable[[], object]]:
         rows.to_csv(folder / "many" / f"{number}.csv", index=False)
 
     def new() -> AnomalyDetector:
-        return AnomalyDetector(max_epochs=2, random_state=0)
+        return AnomalyDetector(random_state=0)
 
     detector, of_table = new().fit(X, rows["fraud"]), ("-m", model)
     detector.save(model)
     fitted = AnomalyDetector.load(model)
-    fit = ("fit", str(path), "--label", "fraud", "--max-epochs", "2", "-o", str(folder / "n"))
+
+    def score_a_file() -> None:
+        with open_table(path) as file, create_table(folder / "scored.csv") as write:
+            score_file(detector, file, write)
+
+    fit = ("fit", str(path), "--label", "fraud", "-o", str(folder / "n"))
     return {
         "fit (frame)": lambda: new().fit(X, rows["fraud"]),
         "score (frame)": lambda: detector.score_frame(X),
+        "score (file)": score_a_file,
         "explain": lambda: detector.explain(X).top(0),
         "save": lambda: detector.save(model),
         "load": lambda: AnomalyDetector.load(model),

@@ -121,7 +121,7 @@ def test_every_command_says_the_same_of_a_bad_table(name, command, model, refuse
 
 @pytest.mark.parametrize("name", ["new.csv", "new.parquet"])
 def test_rows_are_counted_over_batches(name, model, refused, monkeypatch, tmp_path):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 500)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 7)
     rows = changed("amount", float("inf"), row=70).astype({"amount": float})
     (tmp_path / name).write_bytes(parquet(rows) if name == "new.parquet" else csv(rows))

@@ -10,7 +10,6 @@ from processes import plain
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fewlier import AnomalyDetector
-from fewlier.files import reading
 
 ROWS = payments(150, seed=1)
 IS_FRAUD = ROWS["fraud"] == 1
@@ -71,12 +70,12 @@ def test_an_evaluation_does_not_depend_on_batches(model, fewlier, monkeypatch):
         return fewlier("evaluate", "-", "-m", model, "--label", "fraud", stdin=csv()).out
 
     whole = found()
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 2000)
     assert found() == whole
 
 
 def test_a_strange_label_is_counted_over_batches(model, fewlier, monkeypatch):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 2000)
     labels = ROWS["fraud"].astype(object)
     labels[140] = "maybe"
     done = fewlier("evaluate", "-", "-m", model, "--label", "fraud", stdin=csv(labels))

@@ -9,7 +9,6 @@ from factories import FEATURES, payments
 from processes import plain
 
 from fewlier import AnomalyDetector
-from fewlier.files import reading
 
 ROWS = payments(150, seed=1)
 
@@ -87,7 +86,7 @@ def test_explain_takes_rows_by_number(explained):
 
 @pytest.mark.slow
 def test_explain_takes_the_oddest_of_chosen_rows(explained, monkeypatch):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)  # many batches
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 500)  # many batches
     chosen = [option for number in range(0, 100, 7) for option in ("--row", number)]
     found = explained(*chosen)
     assert [one["row"] for one in found] != sorted(one["row"] for one in found)

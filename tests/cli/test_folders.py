@@ -18,7 +18,7 @@ from cli.test_stopping import ended, line_with, started
 from factories import FEATURES, payments
 
 from fewlier import AnomalyDetector
-from fewlier.files import sampling, streams
+from fewlier.files import reading, sampling
 
 ROWS = payments(300, seed=7)
 PARTS = {"2025/a": ROWS[:120], "2025/b": ROWS[120:210], "2026/a": ROWS[210:]}
@@ -75,7 +75,7 @@ def test_a_fit_to_many_files_is_that_to_all_their_rows(given, big, fewlier, tmp_
 @pytest.mark.usefixtures("quick")
 def test_a_fit_to_more_rows_than_it_keeps_says_so(big, fewlier, tmp_path, monkeypatch):
     monkeypatch.setattr(sampling, "MAX_NORMALS", 50)
-    monkeypatch.setattr(streams, "BLOCK_ROWS", 40)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 40)
     done = fewlier("fit", big, *flags("-o", tmp_path / "m.fewlier", "--json"))
     summary = json.loads(done.out)
     n_anomalies = int((ROWS["fraud"] == 1).sum())

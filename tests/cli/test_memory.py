@@ -17,8 +17,8 @@ COLUMNS = [f"x{i}" for i in range(5)]
 DRIVER = """
 import json, pathlib, re, sys
 from fewlier.cli.app import app
-from fewlier.files import reading
-reading._BLOCK_BYTES, reading._BATCH_ROWS = 2**19, 8192
+from fewlier.files import reading, text
+text.BLOCK_BYTES, reading._BATCH_ROWS = 2**19, 8192
 peaks = []
 for name in sys.argv[2:]:
     app(["score", name, "-m", sys.argv[1], "-o", name + ".scored.csv"], standalone_mode=False)
@@ -64,8 +64,8 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
 FIT_DRIVER = """
 import json, pathlib, re, sys
 from fewlier.cli.app import app
-from fewlier.files import reading, sampling, streams
-reading._BLOCK_BYTES, reading._BATCH_ROWS, streams.BLOCK_ROWS = 2**19, 8192, 8192
+from fewlier.files import reading, sampling, text
+text.BLOCK_BYTES, reading._BATCH_ROWS = 2**19, 8192
 sampling.MAX_NORMALS = 5000
 peaks = []
 for name in sys.argv[1:]:

@@ -136,7 +136,7 @@ def test_cells_columns_and_order_pass_through_as_they_are(sep, model, fewlier):
 def test_cells_that_cannot_be_read_are_missing_and_named(
     name, model, fewlier, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 500)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 7)
     rows = ROWS.astype({"amount": str})
     rows.loc[[70, 90], "amount"] = ["much", "more"]
@@ -185,7 +185,7 @@ def test_the_output_opens_elsewhere_with_its_types(name, table, model, fewlier, 
 def test_scores_do_not_depend_on_batches(name, model, fewlier, tmp_path, monkeypatch):
     (tmp_path / name).write_bytes(parquet() if name.endswith("parquet") else text().encode())
     whole = fewlier("score", tmp_path / name, "-m", model)
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 2000)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 31)
     parts = fewlier("score", tmp_path / name, "-m", model)
     assert whole.code == 0
@@ -226,7 +226,7 @@ def test_a_false_discovery_rate_is_that_of_the_whole_file(
     assert 0 < expected.sum() < N
     for batch in (None, 2000):
         if batch:
-            monkeypatch.setattr(reading, "_BLOCK_BYTES", batch)
+            monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", batch)
             monkeypatch.setattr(reading, "_BATCH_ROWS", 31)
         options = ["-m", model, "-o", out, "--fdr", 0.9]
         done = fewlier("score", name, *options, stdin=text().encode())
@@ -289,7 +289,7 @@ def test_a_table_without_rows_gives_one_without_rows(model, fewlier, tmp_path, o
 def test_score_warns_of_rows_that_no_longer_look_like_training(
     model, fewlier, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 2000)
     stale = ROWS.assign(amount=ROWS["amount"] + 15)
     options = ["score", "-", "-m", model, "-o", tmp_path / "out.csv"]
     done = fewlier(*options, stdin=stale.to_csv(index=False).encode())

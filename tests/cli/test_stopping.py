@@ -86,7 +86,7 @@ def test_a_stopped_update_says_so_and_leaves_the_model_as_it_was(model, tmp_path
 
 def reading(command, model, output):
     """Start a command that has read a part of standard input, and waits for the rest."""
-    small_blocks = "from fewlier.files import reading, text; reading._BLOCK_BYTES = 1000\n"
+    small_blocks = "from fewlier.files import text; text.BLOCK_BYTES = 1000\n"
     small_blocks += "text.MAX_HEADER_BYTES = 1000\n"
     process = started(command, "-", "-m", model, "-o", output, driver=small_blocks + DRIVER)
     process.stdin.write(TEXT)

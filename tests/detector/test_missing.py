@@ -11,7 +11,7 @@ from factories import small
 from fewlier import AnomalyDetector, UserError
 from fewlier.export.onnx.whole import Whole
 from fewlier.files import sampling
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 from fewlier.scoring.batches import BatchScorer
 from fewlier.scoring.files import score_file
 

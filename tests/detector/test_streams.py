@@ -10,7 +10,7 @@ import pytest
 from factories import FEATURES, payments, small
 
 from fewlier import FewlierWarning, UserError
-from fewlier.files import reading, sampling, streams
+from fewlier.files import reading, sampling
 from fewlier.table.label_column import LabelColumn
 
 ROWS = payments(300, seed=2).drop(columns="id")
@@ -78,7 +78,7 @@ def test_words_are_read_by_a_label_column_and_keep_their_kinds():
 @pytest.mark.slow
 def test_a_fit_to_a_sample_counts_all_rows_and_keeps_no_scores_of_them(monkeypatch):
     monkeypatch.setattr(sampling, "MAX_NORMALS", 100)
-    monkeypatch.setattr(streams, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 64)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 64)
     detector = small(**QUICK)
     detector.fit(iter(TABLE.to_batches(max_chunksize=11)), y="fraud")
@@ -97,7 +97,7 @@ def test_a_fit_to_a_sample_counts_all_rows_and_keeps_no_scores_of_them(monkeypat
 @pytest.mark.slow
 def test_a_level_that_no_kept_row_has_is_known(monkeypatch):
     monkeypatch.setattr(sampling, "MAX_NORMALS", 50)
-    monkeypatch.setattr(streams, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 64)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 64)
     rows = ROWS.assign(city=np.where(np.arange(300) % 100 == 7, "Bergen", ROWS["city"]))
     table = pa.Table.from_pandas(rows.drop(columns="fraud"), preserve_index=False)

@@ -16,7 +16,7 @@ import pytest
 
 from fewlier import UserError
 from fewlier.files import reading
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 
 ROWS = {"id": ["007", "008"], "name": ["a, b; c", 'say "hi"\nto all'], "size": ["1.5", "NA"]}
 TEXT = 'id,name,size\n007,"a, b; c",1.5\n008,"say ""hi""\nto all",NA\n'
@@ -162,7 +162,7 @@ def test_batches_follow_each_other(tmp_path, monkeypatch):
     frame = pd.DataFrame({"n": range(500), "text": ["x" * 20] * 500})
     frame.to_csv(tmp_path / "n.csv", index=False)
     frame.to_parquet(tmp_path / "n.parquet")
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 1000)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 37)
     for name in ("n.csv", "n.parquet"):
         with open_table(tmp_path / name) as file:
@@ -263,7 +263,7 @@ def test_latin_1_far_down_in_a_file_is_refused_too(tmp_path):
 
 
 def test_a_ragged_row_is_counted_over_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 64)
     (tmp_path / "t.csv").write_text('a,b\n"1\n",2\n' + "1,2\n" * 200 + "1,2,3\n")
     assert "got 3 in row 201: '1,2,3'" in error_of(tmp_path / "t.csv")
 
@@ -274,7 +274,7 @@ def test_a_path_that_cannot_be_opened_is_refused(tmp_path, name, reason):
 
 
 def test_a_cell_larger_than_a_block_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 64)
     (tmp_path / "t.csv").write_text('a,b\n1,"' + "x\n" * 200 + '"\n')
     assert "t.csv: a table must be CSV or Parquet; got a damaged file: straddling" in error_of(
         tmp_path / "t.csv"

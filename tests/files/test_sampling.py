@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fewlier import FewlierWarning, UserError
-from fewlier.files import reading, reservoir, sampling, streams
+from fewlier.files import reading, reservoir, sampling
 from fewlier.files.reading import Batch
 from fewlier.files.sampling import Sampler
 from fewlier.files.streams import read_stream
@@ -33,7 +33,6 @@ def small_limits(monkeypatch):
     """Keep few rows, and look at few at a time."""
     monkeypatch.setattr(sampling, "MAX_NORMALS", 60)
     monkeypatch.setattr(sampling, "MAX_ANOMALIES", 12)
-    monkeypatch.setattr(streams, "BLOCK_ROWS", 32)
     monkeypatch.setattr(reservoir, "MIN_PART_ROWS", 16)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 32)
 
@@ -183,7 +182,7 @@ def test_what_gives_the_label_away_is_found_in_the_kept_rows():
 
 @pytest.mark.usefixtures("small_limits")
 def test_of_too_many_texts_the_kept_rows_have_the_levels(monkeypatch):
-    monkeypatch.setattr("fewlier.files.tally.MAX_LEVELS", 40)
+    monkeypatch.setattr("fewlier.files.sampling.MAX_LEVELS", 40)
     many = [f"word {i % 20 if i < 1000 else i % 50}" for i in range(1050)]
     table = pa.table({"few": [f"word {i % 40}" for i in range(1050)], "many": many})
     kinds = {"columns": {"few": "category", "many": "category"}}
@@ -340,7 +339,7 @@ def test_a_wide_stream_holds_little_more_than_it_keeps(monkeypatch):
 
 @pytest.mark.usefixtures("small_limits")
 def test_rows_of_a_stream_are_counted_before_any_is_dropped(monkeypatch):
-    monkeypatch.setattr(streams, "BLOCK_ROWS", 500)
+    monkeypatch.setattr(reading, "_BATCH_ROWS", 500)
     monkeypatch.setattr(reading, "_BATCH_CELLS", 500)
     levels = draw(pa.table({"n": ["a", "b"] * 617}), None).levels
     assert levels.of(category("n")) == {"a": 617, "b": 617}

@@ -11,7 +11,7 @@ import pytest
 
 from fewlier.errors import UserError
 from fewlier.files import text as csv_text
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 from fewlier.files.text import read_header
 
 PACKED = {

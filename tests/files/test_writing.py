@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fewlier import UserError
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 from fewlier.files.writing import check_output, create_table, writes_parquet
 
 PARTS = [

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewlier import UserError
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 from fewlier.table import Table, infer_schema
 from fewlier.table.cells import MISSING
 

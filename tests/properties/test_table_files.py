@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fewlier import UserError
-from fewlier.files import reading
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 from fewlier.files.writing import create_table
 
 AWKWARD = st.text(st.sampled_from("ab,;|\t\"'\r\n é日 \x00\ufeff0"), max_size=6)
@@ -41,7 +40,7 @@ def tables(draw):
 @settings(max_examples=60)
 def test_any_table_of_texts_comes_back_from_its_file(name, table, delimiter, n_bytes):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_BLOCK_BYTES", max(n_bytes, 2 * table.nbytes + 64))
+        patch.setattr("fewlier.files.text.BLOCK_BYTES", max(n_bytes, 2 * table.nbytes + 64))
         path = Path(folder) / name
         with create_table(path, delimiter) as write:
             write(table.slice(0, 1))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from factories import FEATURES, payments, small
 
-from fewlier.files.reading import TableFile
+from fewlier.files.reading import RowsInMemory
 from fewlier.report.facts import gather
 from fewlier.report.page import render
 from fewlier.table.label_column import LabelColumn
@@ -39,7 +39,7 @@ def hostile_table(n=120):
 
 def of_table(detector, rows, label=None, name="new.csv", model="fraud.fewlier"):
     """Gather from a table in memory."""
-    file = TableFile.of(pa.Table.from_pandas(rows, preserve_index=False), name)
+    file = RowsInMemory(pa.Table.from_pandas(rows, preserve_index=False), name)
     column = None if label is None else LabelColumn(label)
     return gather(detector, file, column, source=name, model=model, progress=lambda _: None)
 

@@ -6,8 +6,7 @@ import pytest
 from factories import FEATURES, payments
 
 from fewlier import UserError
-from fewlier.files import reading
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 from fewlier.report import facts as module
 from fewlier.report.facts import gather, tabulate_thresholds
 from fewlier.scoring.files import explain_file
@@ -34,7 +33,7 @@ def table(tmp_path):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 700)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 700)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewlier import AnomalyDetector, UserError
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 from fewlier.scoring.batches import BatchScorer
 from fewlier.scoring.files import score_file
 from fewlier.scoring.scored import ADDED

@@ -11,7 +11,7 @@ from factories import FEATURES, payments, small
 from fewlier import AnomalyDetector, UserError
 from fewlier.decision.evaluation import evaluate
 from fewlier.files import reading
-from fewlier.files.reading import open_table
+from fewlier.files.folder import open_table
 from fewlier.process.progress import FitProgress
 from fewlier.report.plots import CurveDisplay
 from fewlier.scoring.batches import ScoreReport
@@ -117,7 +117,7 @@ def test_a_file_and_a_frame_give_the_same_detector(opened):
 def test_scores_are_written_batch_by_batch_and_progress_is_told(
     content, opened, detector, monkeypatch
 ):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 600)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 600)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 20)
     parts, shares = [], []
     report = score_file(detector, opened(content), parts.append, progress=shares.append)
@@ -159,7 +159,7 @@ def test_typed_scores_have_the_types_of_the_model_and_others_stay_text(opened, d
 
 
 def test_explanations_are_of_the_highest_scores_over_all_batches(opened, detector, monkeypatch):
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 600)
+    monkeypatch.setattr("fewlier.files.text.BLOCK_BYTES", 600)
     top = explain_file(detector, opened(text()), 4)
     scores = detector.anomaly_score(ROWS[FEATURES])
     assert top.rows.numbers.tolist() == np.argsort(-scores, kind="stable")[:4].tolist()

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from factories import FEATURES, payments
 
-from fewlier.service import answers, queue
-from fewlier.service.answers import Order, Reply, fulfil
+from fewlier.service import answers
+from fewlier.service.answers import Order, Queue, Reply, fulfil
 from fewlier.service.limits import Limits, Refusal
 from fewlier.service.metrics import Counts
 from fewlier.service.model import Served
-from fewlier.service.queue import Queue
 
 ROWS = payments(seed=7)[FEATURES]
 RECORDS = json.loads(ROWS.to_json(orient="records"))
@@ -55,7 +54,7 @@ def test_an_order_that_cannot_be_read_fails_alone(answer, monkeypatch):
 
 def test_bytes_beyond_what_is_done_together_wait_for_the_next_turn(answer, detector, monkeypatch):
     orders = [order(40 * number, 30) for number in range(5)]
-    monkeypatch.setattr(queue, "TOGETHER", len(orders[0].body) + len(orders[1].body))
+    monkeypatch.setattr(answers, "MAX_TURN_BYTES", len(orders[0].body) + len(orders[1].body))
     turns = []
 
     async def ask():

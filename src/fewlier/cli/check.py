@@ -30,7 +30,8 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     as_json: options.AsJson = False,
 ) -> None:
     """Look at a table before fitting: what it holds, and what `fit` would make of it."""
-    from fewlier.files.reading import is_standard, open_table
+    from fewlier.files.folder import open_table
+    from fewlier.files.reading import is_standard
     from fewlier.fitting.check import check_file
 
     labels, columns = read_label(label, anomaly, normal), read_columns(column or [], ignore or [])

@@ -64,7 +64,7 @@ def _make(folder: Path, option: str = "--output") -> None:
 def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
     """Write the report, where the packages for it are installed; say whether it was."""
     from fewlier.cli.demonstration import LABEL, test_rows
-    from fewlier.files.reading import TableFile
+    from fewlier.files.reading import RowsInMemory
     from fewlier.process.progress import silent
     from fewlier.report.facts import gather
     from fewlier.report.page import require_extra, write_report
@@ -77,7 +77,7 @@ def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
         return False
     facts = gather(
         detector,
-        TableFile.of(test_rows(split), "test.csv"),
+        RowsInMemory(test_rows(split), "test.csv"),
         LabelColumn(LABEL),
         source="test.csv",
         model=MODEL,

@@ -127,8 +127,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     Faster: fewer --max-epochs, a shorter --patience, a smaller network
     (--density-option hidden=32), --selection best, or a GPU.
     """
-    from fewlier.files.folder import TableFolder, open_tables
-    from fewlier.files.reading import open_table
+    from fewlier.files.folder import TableFolder, open_table, open_tables
     from fewlier.process.progress import FitProgress
 
     inputs = (path for path in (table, validation, labels) if path)

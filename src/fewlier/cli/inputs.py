@@ -25,7 +25,7 @@ def open_table_and_model(
 
     The table comes first: a wrong path is reported before torch is loaded.
     """
-    from fewlier.files.reading import open_table
+    from fewlier.files.folder import open_table
 
     with open_table(table) as file:
         from fewlier.detector import AnomalyDetector

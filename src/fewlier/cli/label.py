@@ -122,7 +122,8 @@ def _open(
     random_state: int,
 ) -> Iterator["Session"]:
     """Open a session about the rows of a file."""
-    from fewlier.files.reading import is_standard, naming, open_table
+    from fewlier.files.folder import open_table
+    from fewlier.files.reading import is_standard, naming
 
     if is_standard(table):
         raise UserError("The table must be a file; got standard input. Name a file.")
@@ -184,7 +185,7 @@ def _serve(session: "Session", table: Path, page: tuple[int, bool], model_out: P
 
 def _export(table: Path, label: "LabelColumn | None", answers: Path, target: Path) -> None:
     """Write a table with the labels of a file of answers."""
-    from fewlier.files.reading import open_table
+    from fewlier.files.folder import open_table
     from fewlier.files.writing import check_output, create_table
     from fewlier.labelling.answers.labelled import Labelled
     from fewlier.labelling.answers.told import read_told

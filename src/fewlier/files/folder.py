@@ -1,21 +1,64 @@
-"""Tables in many files: those of a folder or of a pattern, in sorted order."""
+"""Tables to open: one file, or those of a folder or of a pattern, in sorted order."""
 
 import glob
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import IO, final
 
 from fewlier.errors import UserError
 from fewlier.files.atomic import INCOMPLETE, PathLike
-from fewlier.files.reading import Batch, TableFile, is_standard, open_table
+from fewlier.files.parquet import MAGIC, ParquetFile
+from fewlier.files.reading import Batch, TableFile, is_standard, naming
+from fewlier.files.text import CsvFile, first_bytes
 from fewlier.process.escape import list_names, list_some
 from fewlier.process.progress import ReadSoFar, Tell, untold
 
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt")
 PACKED = (".gz", ".bz2", ".zst")
+# Files that are often given for a table and are not one, by their first bytes.
+_FOREIGN = {
+    b"PK\x03\x04": "a spreadsheet, zip or model",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+    b"ARROW1": "an Arrow or Feather file",
+}
+
+
+@contextmanager
+def open_table(path: PathLike) -> Iterator[TableFile]:
+    """Open a CSV or Parquet file, or standard input for ``-``, by what it holds, not its name.
+
+    CSV: comma, semicolon, tab or bar between columns, UTF-8 with or without a mark, quoted cells,
+    which may span lines; plain, or compressed by gzip, bz2 or zstd.
+    """
+    name = "standard input" if is_standard(path) else str(path)
+    with ExitStack() as stack:
+        with naming(name):
+            file: IO[bytes] = sys.stdin.buffer
+            if not is_standard(path):
+                file = stack.enter_context(Path(path).open("rb"))
+            head = first_bytes(file, len(MAGIC) + 2)
+            for magic, what in _FOREIGN.items():
+                if head.startswith(magic):
+                    raise UserError(
+                        f"a table must be CSV in UTF-8 or Parquet; got {what}. Save it as CSV."
+                    )
+            if not head.startswith(MAGIC):
+                table: TableFile = CsvFile(name, file, head)
+            else:
+                if not file.seekable():  # Parquet is read from its end
+                    whole = stack.enter_context(tempfile.TemporaryFile())
+                    whole.write(head)
+                    shutil.copyfileobj(file, whole)
+                    file = whole
+                table = ParquetFile(name, file)
+        yield table
 
 
 @final

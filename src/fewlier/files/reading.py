@@ -1,44 +1,25 @@
 """Data files in: CSV and Parquet, plain or compressed, batch by batch."""
 
-import os
-import re
-import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, final
+from typing import final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from fewlier.errors import UserError, locate
 from fewlier.files.atomic import PathLike
-from fewlier.files.parquet import readable, sound
-from fewlier.files.text import Unpacked, first_bytes, not_utf8, read_header, surplus_columns
 from fewlier.process.progress import ReadSoFar, Tell, untold
 from fewlier.table.cells import Cells, as_text
 from fewlier.table.columns import Column, Kind
 from fewlier.table.dates import DateForm
-from fewlier.table.frame import Table, check_names
+from fewlier.table.frame import Table
 from fewlier.table.numbers import PLAIN
 from fewlier.table.schema import Schema
 
 _BATCH_ROWS, _BATCH_CELLS = 65_536, 2**24
-_BLOCK_BYTES = 8 * 2**20
-_PARQUET = b"PAR1"
-_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.DOTALL)
-# Files that are often given for a table and are not one, by their first bytes.
-_FOREIGN = {
-    b"PK\x03\x04": "a spreadsheet, zip or model",
-    b"\xff\xfe": "text in UTF-16",
-    b"\xfe\xff": "text in UTF-16",
-    b"ARROW1": "an Arrow or Feather file",
-}
 
 
 def batch_rows(n_columns: int) -> int:
@@ -121,9 +102,7 @@ def _pointed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.replace_substring_regex(texts, r"^(\s*[+-]?\d*),(\d+\s*)$", r"\1.\2")
 
 
-@final
-@dataclass(frozen=True)
-class TableFile:
+class TableFile(ABC):
     """An open file of rows: a header at least.
 
     Parameters
@@ -132,27 +111,24 @@ class TableFile:
         What to call the file in errors.
     schema : pyarrow.Schema
         Its columns; those of a CSV file are text.
-    chunks : callable
-        Yields the rows as they come; some chunks may be empty.
-    share_read : callable
-        Returns how much of the file has been read, from 0 to 1; None if that is unknown.
-    bytes_read : callable
-        Returns how many bytes of the file have been read.
     delimiter : str or None
         What stands between the cells of a CSV file; None for Parquet.
     """
 
-    name: str
-    schema: pa.Schema
-    chunks: Callable[[], Iterator[pa.Table]]
-    share_read: Callable[[], float | None]
-    bytes_read: Callable[[], int]
-    delimiter: str | None = None
+    def __init__(self, name: str, schema: pa.Schema, delimiter: str | None = None) -> None:
+        self.name, self.schema, self.delimiter = name, schema, delimiter
 
-    @classmethod
-    def of(cls, rows: pa.Table, name: str) -> "TableFile":
-        """Read rows in memory as if they came from a Parquet file."""
-        return cls(name, rows.schema, lambda: iter([rows]), lambda: 1.0, lambda: rows.nbytes)
+    @abstractmethod
+    def chunks(self) -> Iterator[pa.Table]:
+        """Yield the rows as they come; some chunks may be empty."""
+
+    @abstractmethod
+    def share_read(self) -> float | None:
+        """Return how much of the file has been read, from 0 to 1; None if that is unknown."""
+
+    @abstractmethod
+    def bytes_read(self) -> int:
+        """Return how many bytes of the file have been read."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -189,35 +165,25 @@ class TableFile:
         return Batch(self.name, pa.concat_tables(parts), 0, self.delimiter)
 
 
-@contextmanager
-def open_table(path: PathLike) -> Iterator[TableFile]:
-    """Open a CSV or Parquet file, or standard input for ``-``, by what it holds, not its name.
+@final
+class RowsInMemory(TableFile):
+    """Rows in memory, as if they came from a Parquet file."""
 
-    CSV: comma, semicolon, tab or bar between columns, UTF-8 with or without a mark, quoted cells,
-    which may span lines; plain, or compressed by gzip, bz2 or zstd.
-    """
-    name = "standard input" if is_standard(path) else str(path)
-    with ExitStack() as stack:
-        with naming(name):
-            file: IO[bytes] = sys.stdin.buffer
-            if not is_standard(path):
-                file = stack.enter_context(Path(path).open("rb"))
-            head = first_bytes(file, len(_PARQUET) + 2)
-            for magic, what in _FOREIGN.items():
-                if head.startswith(magic):
-                    raise UserError(
-                        f"a table must be CSV in UTF-8 or Parquet; got {what}. Save it as CSV."
-                    )
-            if not head.startswith(_PARQUET):
-                table = _open_csv(file, head, name)
-            elif file.seekable():
-                table = _open_parquet(file, name)
-            else:  # Parquet is read from its end
-                whole = stack.enter_context(tempfile.TemporaryFile())
-                whole.write(head)
-                shutil.copyfileobj(file, whole)
-                table = _open_parquet(whole, name)
-        yield table
+    def __init__(self, rows: pa.Table, name: str) -> None:
+        super().__init__(name, rows.schema)
+        self._rows = rows
+
+    def chunks(self) -> Iterator[pa.Table]:
+        """Yield them all."""
+        yield self._rows
+
+    def share_read(self) -> float:
+        """Return 1: there is nothing to wait for."""
+        return 1.0
+
+    def bytes_read(self) -> int:
+        """Return their size."""
+        return int(self._rows.nbytes)
 
 
 @contextmanager
@@ -235,104 +201,3 @@ def naming(file: str, start: int = 0) -> Iterator[None]:
     except OSError as error:
         found = f"a table must be a file that can be read; {error.strerror or error}."
         raise UserError(found, file=file) from error
-
-
-def _open_csv(file: IO[bytes], head: bytes, name: str) -> TableFile:
-    """Read comma-separated values; every column as text, so that none is changed."""
-    is_sized = file.seekable() and file is not sys.stdin.buffer
-    size = os.fstat(file.fileno()).st_size if is_sized else 0
-    text = Unpacked(head, file)
-    delimiter, columns = read_header(text.head)
-    nameless = surplus_columns(columns)
-    kept = [place for place in range(len(columns)) if place not in nameless]
-    names = [columns[place] for place in kept]
-    check_names(names, 0)
-
-    def chunks() -> Iterator[pa.Table]:
-        last, n_read = "", 0
-        try:
-            for batch in pa_csv.open_csv(
-                pa.PythonFile(text.stream, mode="r"),
-                # One thread, because only then are faulty rows numbered.
-                read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-                parse_options=pa_csv.ParseOptions(
-                    delimiter=delimiter,
-                    newlines_in_values=True,
-                    # In a single column an empty line is a missing cell.
-                    ignore_empty_lines=len(columns) > 1,
-                ),
-                convert_options=pa_csv.ConvertOptions(
-                    column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False
-                ),
-            ):
-                text.check_growth()
-                rows = pa.Table.from_batches([batch])
-                last = rows[-1][-1].as_py() if rows.num_rows else last
-                for place in nameless:
-                    _check_empty(rows[place], n_read)
-                n_read += rows.num_rows
-                yield rows.select(kept)
-        except pa.ArrowInvalid as error:
-            if "Empty CSV" not in str(error):
-                raise _csv_error(error) from error
-        # Arrow takes what follows an opening quote for one cell, to the end of the file.
-        if text.stream.n_quotes % 2 and "\n" in last:
-            raise UserError(
-                f"a quote that opens a cell must be closed; got none after {last[:40]!r}. Close "
-                "it, or double a quote that belongs to the cell."
-            )
-
-    def share_read() -> float | None:
-        return min(file.tell() / size, 1.0) if size else None
-
-    schema = pa.schema(dict.fromkeys(names, pa.string()))
-    return TableFile(name, schema, chunks, share_read, lambda: text.n_bytes, delimiter)
-
-
-def _check_empty(column: pa.ChunkedArray, start: int) -> None:
-    """Refuse a value in one of several columns without a name."""
-    is_full = pc.not_equal(pc.utf8_trim_whitespace(column), "")
-    row = pc.index(is_full, value=True).as_py()
-    if row >= 0:
-        raise UserError(
-            "Columns without a name must be empty where there are several; got "
-            f"{column[row].as_py()[:40]!r}",
-            row=start + row,
-            remedy="Name them in the header, or delete them.",
-        )
-
-
-def _csv_error(error: pa.ArrowInvalid) -> Exception:
-    """Return what arrow's message means; its own handler of rows fails where they are not UTF-8."""
-    if ragged := _RAGGED.search(str(error)):
-        number, expected, actual, text = ragged.groups()
-        return UserError(
-            f"every row must have {expected} cells, as the header has; got {actual} in row "
-            f"{int(number) - 2}: {text[:60]!r}. Correct the row, or put quotes around cells that "
-            "contain the delimiter."
-        )
-    return not_utf8(error) if "UTF8" in str(error) else error
-
-
-def _open_parquet(file: IO[bytes], name: str) -> TableFile:
-    """Read Parquet; columns keep their types."""
-    file.seek(0)
-    # Neither whole row groups nor whole columns are held: files may be larger than memory.
-    parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=_BLOCK_BYTES)
-    n_read, n_rows = 0, parquet.metadata.num_rows
-    check_names(parquet.schema_arrow.names, n_rows)
-
-    def chunks() -> Iterator[pa.Table]:
-        nonlocal n_read
-        most = batch_rows(len(parquet.schema_arrow))
-        for batch in readable(parquet, most):
-            start, n_read = n_read, n_read + batch.num_rows
-            columns = zip(batch.schema.names, batch.columns, strict=True)
-            yield pa.table({name: sound(name, column, start) for name, column in columns})
-
-    def share_read() -> float:
-        return n_read / n_rows if n_rows else 1.0
-
-    size = file.seek(0, os.SEEK_END)
-    empty = pa.table({f.name: sound(f.name, pa.array([], f.type), 0) for f in parquet.schema_arrow})
-    return TableFile(name, empty.schema, chunks, share_read, lambda: int(size * share_read()))

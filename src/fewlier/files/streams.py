@@ -13,8 +13,6 @@ from fewlier.process.escape import list_names
 from fewlier.table.columns import Kind
 from fewlier.table.schema import Schema
 
-BLOCK_ROWS = 65_536
-"""Rows of a stream that are looked at together, however they come."""
 STREAM = "the stream"
 """What errors call rows that come from no file."""
 
@@ -84,13 +82,13 @@ def _is_dataset(data: object) -> bool:
     )
 
 
-def blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the rows of each file `BLOCK_ROWS` at a time, however they come; fewer if wide."""
+def rebatched(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield the rows of each file `batch_rows` at a time, however they come."""
     for _, of_file in groupby(batches, key=lambda batch: batch.file):
         waiting: list[Batch] = []
         n_waiting = 0
         for batch in of_file:
-            start, most = 0, min(BLOCK_ROWS, batch_rows(batch.rows.num_columns))
+            start, most = 0, batch_rows(batch.rows.num_columns)
             while n_waiting + batch.rows.num_rows - start >= most:
                 n_taken = most - n_waiting
                 part = replace(batch, rows=batch.rows.slice(start, n_taken))
@@ -160,8 +158,8 @@ def check_same(expected: pa.Schema, found: pa.Schema, where: str) -> None:
     extra = [name for name in found.names if name not in expected.names]
     if absent or extra:
         words = {"lacks": absent, "adds": extra}
-        told = " and ".join(f"{w} {list_names(names)}" for w, names in words.items() if names)
-        raise UserError(f"the columns must be {where}; it {told}. Give all files the same columns.")
+        what = " and ".join(f"{w} {list_names(names)}" for w, names in words.items() if names)
+        raise UserError(f"the columns must be {where}; it {what}. Give all files the same columns.")
     for field in expected:
         mine, theirs = found.field(field.name).type, field.type
         is_null = pa.types.is_null(mine) or pa.types.is_null(theirs)

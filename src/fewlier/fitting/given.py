@@ -10,9 +10,8 @@ import numpy as np
 
 from fewlier.errors import DataWarning, UserError, warn
 from fewlier.files.reading import naming
-from fewlier.files.sampling import Sample, Sampler
+from fewlier.files.sampling import LevelCounts, Sample, Sampler
 from fewlier.files.streams import is_stream, read_stream
-from fewlier.files.tally import LevelCounts
 from fewlier.fitting.recipe import ignored_columns, read_schema, split_conditionals
 from fewlier.table import Kind, Schema, Table
 from fewlier.table.arrays import Codes

@@ -1,11 +1,13 @@
-"""What a model says of the rows of several requests, which it scores together.
+"""What a model says of the rows of several requests, which wait and are scored together.
 
 A network takes nearly as long for one row as for fifty, and a row scores the same, bit for bit,
 alone and among others.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from fewlier.service.metrics import Counts
 from fewlier.service.model import Served
 from fewlier.service.rows import REASONS, read_json, write_json
 from fewlier.table import Encoded, Table
+
+MAX_TURN_BYTES = 2**20
+"""Bytes of requests after which further ones wait for the next turn."""
 
 
 class Order(NamedTuple):
@@ -109,3 +114,56 @@ def _reply(read: _Read, scored: Scored, served: Served, counts: Counts) -> Reply
     body = (write_arrow if order.is_arrow else write_json)(facts, read.passed | columns)
     counts.rows(len(scored), int(scored.is_anomaly.sum()))
     return Reply(body, served, len(scored))
+
+
+Fulfil = Callable[[Sequence[Order]], Sequence[Reply | Exception]]
+
+
+@final
+class Queue:
+    """What arrives while the thread is busy is done next, as much at once as has `MAX_TURN_BYTES`.
+
+    Parameters
+    ----------
+    fulfil : callable
+        Returns the replies to orders, or why there is none.
+    size : int
+        Orders that may wait.
+    """
+
+    def __init__(self, fulfil: Fulfil, size: int) -> None:
+        self._fulfil, self._thread = fulfil, ThreadPoolExecutor(1, "scoring")
+        self._waiting: asyncio.Queue[tuple[Order, asyncio.Future[Reply]]] = asyncio.Queue(size)
+
+    async def reply(self, order: Order) -> Reply:
+        """Return the reply to an order, or raise why it is refused."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        try:
+            self._waiting.put_nowait((order, future))
+        except asyncio.QueueFull:
+            raise Refusal(503, f"{self._waiting.maxsize} requests wait; ask again soon.") from None
+        return await future
+
+    async def work(self) -> None:
+        """Fulfil orders, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            taken = [await self._waiting.get()]
+            while not self._waiting.empty():
+                if sum(len(one.body) for one, _ in taken) >= MAX_TURN_BYTES:
+                    break
+                taken.append(self._waiting.get_nowait())
+            # Who has gone away, or has waited too long, is not served.
+            taken = [(order, future) for order, future in taken if not future.done()]
+            orders = [order for order, _ in taken]
+            try:
+                replies = await loop.run_in_executor(self._thread, self._fulfil, orders)
+            except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+                replies = [error] * len(taken)
+            for (_, future), reply in zip(taken, replies, strict=True):
+                if future.done():
+                    continue
+                if isinstance(reply, Exception):
+                    future.set_exception(reply)
+                else:
+                    future.set_result(reply)

@@ -21,13 +21,12 @@ from starlette.requests import ClientDisconnect
 
 from fewlier.errors import UserError
 from fewlier.service import schemas
-from fewlier.service.answers import Order, fulfil
+from fewlier.service.answers import Order, Queue, fulfil
 from fewlier.service.arrow import MEDIA_TYPE
 from fewlier.service.limits import MAX_BODIES, MAX_REASONS, Limits, Refusal
 from fewlier.service.log import Journal
 from fewlier.service.metrics import Counts
 from fewlier.service.model import ModelFile
-from fewlier.service.queue import Queue
 
 REFRESH_SECONDS = 1.0
 """How long after a file is replaced its model may still be the old one."""

@@ -80,8 +80,10 @@ def write_arrow(facts: Mapping[str, Any], columns: Mapping[str, Any]) -> bytes:
     arrays = dict(columns)
     if REASONS in arrays:
         arrays[REASONS] = [json.dumps(why) for why in arrays[REASONS]]
-    told = {name: one if isinstance(one, str) else json.dumps(one) for name, one in facts.items()}
-    rows = pa.table(arrays).replace_schema_metadata(told)
+    metadata = {
+        name: one if isinstance(one, str) else json.dumps(one) for name, one in facts.items()
+    }
+    rows = pa.table(arrays).replace_schema_metadata(metadata)
     sink = io.BytesIO()
     with ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)
