@@ -136,12 +136,12 @@ class TableFolder:
         names = list_some(repr(str(path.relative_to(self.root))) for path in self.left_out)
         notes = [f"not tables by their names, left out: {names}."] if names else []
         parts = (part for path in self.paths for part in path.relative_to(self.root).parts[:-1])
-        said = dict.fromkeys(
+        keys = dict.fromkeys(
             name for name, is_hive, _ in (p.partition("=") for p in parts) if is_hive
         )
-        if said:
+        if keys:
             notes.append(
-                f"columns that only the names of folders hold are not read: {list_names(said)}. "
+                f"columns that only the names of folders hold are not read: {list_names(keys)}. "
                 'In Python pyarrow.dataset.dataset(..., partitioning="hive") has them.'
             )
         return tuple(notes)

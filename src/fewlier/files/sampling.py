@@ -205,7 +205,7 @@ class Sampler:
     seed : int
         Seed of the random numbers.
     declared : mapping of str to str
-        What the user said of columns.
+        What the user declared of columns.
     """
 
     def __init__(self, label: LabelColumn | None, seed: int, declared: Mapping[str, str]) -> None:
@@ -215,7 +215,7 @@ class Sampler:
         self._others = Reservoir(MAX_NORMALS, _Drawn.joined)
         self._totals = dict.fromkeys((ANOMALY, NORMAL, UNLABELLED), 0)
         self._levels = LevelCounts()
-        self._ignored = {name for name, said in declared.items() if said == IGNORE}
+        self._ignored = {name for name, kind in declared.items() if kind == IGNORE}
         self._first: tuple[str, pa.Schema] | None = None
         self._starts: list[int] = []
         self._files: list[str] = []

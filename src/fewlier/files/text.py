@@ -137,10 +137,10 @@ class Rejoined(io.RawIOBase):
 
 
 def first_bytes(stream: Any, n: int) -> bytes:  # noqa: ANN401 - Python's files or arrow's
-    """Read up to n bytes; a pipe may give them in pieces."""
+    """Read up to n bytes; a pipe may give few at a time."""
     found = b""
-    while len(found) < n and (part := stream.read(n - len(found))):
-        found += part
+    while len(found) < n and (more := stream.read(n - len(found))):
+        found += more
     return found
 
 

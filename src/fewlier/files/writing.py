@@ -147,7 +147,7 @@ def check_folder_output(path: PathLike, *inputs: PathLike, overwrite: bool = Fal
     if target.exists() and any(target.iterdir()) and not overwrite:
         raise UserError(
             f"The output folder must be new or empty; {str(path)!r} holds files. Choose another "
-            "path, or replace it with --overwrite."
+            "path, or empty it with --overwrite."
         )
     try:
         probe = (target if target.exists() else target.parent) / f".{secrets.token_hex(8)}.tmp"

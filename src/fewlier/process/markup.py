@@ -7,6 +7,7 @@ and nothing has a background, so a fragment can be read in a light theme as in a
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from typing import NamedTuple, NewType
 
 from fewlier.process.escape import shown
@@ -93,6 +94,12 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str | Bar]]) -> Html:
 def folded(title: str, part: Html) -> Html:
     """Return a part that is shown when its title is clicked."""
     return Html(f"<details><summary>{_text(title)}</summary>\n{part}\n</details>")
+
+
+def with_palette(style: str) -> str:
+    """Put the colours that pages share into a style sheet, in place of ``/* palette */``."""
+    colours = (files("fewlier.process") / "palette.css").read_text("utf-8")
+    return style.replace("/* palette */", colours.strip())
 
 
 def breakable(text: str) -> Html:

@@ -20,7 +20,7 @@ _LIKELY = 0.5
 _NEARLY_A_DAY = 1.0
 # A category less likely than this would be shown with 0 %.
 _VISIBLE_SHARE = 0.005
-_MOST_DECIMALS = 5
+_MAX_DECIMALS = 5
 
 
 class Reason(NamedTuple):
@@ -143,7 +143,7 @@ def _range(low: float, high: float, beside: list[float]) -> str:
         return number(low, beside=beside)
     decimals = 1 - math.floor(math.log10(width)) if math.isfinite(width) else 0
     texts = [
-        number(end, beside=beside) if decimals > _MOST_DECIMALS else rounded(end, decimals, beside)
+        number(end, beside=beside) if decimals > _MAX_DECIMALS else rounded(end, decimals, beside)
         for end in (low, high)
     ]
     return (" to " if low < 0 else "–").join(dict.fromkeys(texts))

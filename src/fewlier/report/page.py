@@ -13,7 +13,7 @@ from fewlier.errors import missing_package
 from fewlier.files.atomic import PathLike
 from fewlier.files.writing import write_bytes
 from fewlier.process.escape import number, shown
-from fewlier.process.markup import breakable
+from fewlier.process.markup import breakable, with_palette
 from fewlier.report.facts import Facts, tabulate_thresholds
 from fewlier.report.figures import draw, locate_x_axis, make_displays
 
@@ -58,7 +58,7 @@ def _context(facts: Facts) -> dict[str, Any]:
     displays = make_displays(facts)
     figures = {name: draw(display, name) for name, display in displays.items()}
     steps = tabulate_thresholds(facts)
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = with_palette(_asset("page.css")), _asset("page.js")
     changes = facts.drift.found or sorted(facts.drift.changes, key=lambda c: -c.distance)
     return {
         "facts": facts,

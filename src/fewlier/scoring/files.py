@@ -108,12 +108,12 @@ def fit_file(  # noqa: PLR0913 - what the command may say
         if strict:
             warnings.simplefilter("error", LeftOutWarning)
         try:
-            told = progress or FitProgress()
+            shown = progress or FitProgress()
             if answers is None:
-                given: tuple[object, object] = file.batches(told.reading), label
+                given: tuple[object, object] = file.batches(shown.reading), label
             else:
                 given = _read_answered(file, label, answers)
-            return detector.fit(*given, validation=held_back, progress=told.training)
+            return detector.fit(*given, validation=held_back, progress=shown.training)
         except LeftOutWarning as warning:
             raise UserError(f"a strict fit must use every column. {warning}") from warning
 

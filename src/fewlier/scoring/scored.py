@@ -101,7 +101,7 @@ class Scored:
         )
 
     def columns(self) -> dict[str, Any]:
-        """Return what is said of every row: score, verdict and p-value, by the name in `ADDED`."""
+        """Return score, verdict and p-value of every row, by their names in `ADDED`."""
         return dict(zip(ADDED, (self.scores, self.is_anomaly, self.p_values), strict=False))
 
     def records(self) -> list[dict[str, Any]]:

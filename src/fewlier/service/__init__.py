@@ -1,4 +1,4 @@
 """A model behind HTTP: rows in, scores and reasons out.
 
-Read in this order: limits, rows, arrow, metrics, model, log, answers, schemas, app, server.
+Read in this order: limits, rows, arrow, metrics, model, log, answers, app, server.
 """

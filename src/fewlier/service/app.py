@@ -6,9 +6,10 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any, final, get_type_hints
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -16,11 +17,12 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials as Token
 from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
+from pydantic import Field, create_model
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 
 from fewlier.errors import UserError
-from fewlier.service import schemas
+from fewlier.reasons.reason import Reason
 from fewlier.service.answers import Order, Queue, fulfil
 from fewlier.service.arrow import MEDIA_TYPE
 from fewlier.service.limits import MAX_BODIES, MAX_REASONS, Limits, Refusal
@@ -33,6 +35,41 @@ REFRESH_SECONDS = 1.0
 _NO_TELEMETRY = TelemetryConfig(auto_configure=False, tracing=False, metrics=False, logs=False)
 _ERRORS = (UserError, RequestValidationError, ClientDisconnect, Exception)
 _BEARER = HTTPBearer(auto_error=False, description="The token of this service.")
+
+# What OpenAPI says of requests and answers. Rows are read by `rows`, which is stricter.
+JSON = "application/json"
+REASONS = "Columns to name for each row: those that add most to its score."
+IDS = "Columns that come back with the answer, read by the model or not; 'id' always does."
+
+_CELL = float | str | bool | None
+_ROWS = Field(examples=[[{"id": 7, "amount": 12.5, "city": "Bern"}]])
+_COLUMNS = Field(examples=[{"amount": [12.5], "city": ["Bern"]}])
+_FORMS = (
+    create_model("ByRow", rows=(list[dict[str, _CELL]], _ROWS)),
+    create_model("ByColumn", columns=(dict[str, list[_CELL]], _COLUMNS)),
+)
+_MODEL: Any = {"model": str, "model_sha256": (str, Field(description="Hash of the model file."))}
+_REASON: Any = create_model("Reason", text=str, **get_type_hints(Reason))
+_ROW: Any = create_model(
+    "ScoredRow",
+    anomaly_score=float,
+    is_anomaly=bool,
+    p_value=(float, Field(ge=0, le=1)),
+    reasons=(list[_REASON] | None, None),
+)
+_SCORES = create_model("Scores", rows=list[_ROW], notes=(list[str] | None, None), **_MODEL)
+MODEL = create_model("Model", inspection=dict[str, Any], **_MODEL)
+_HEALTH = create_model("Health", ready=bool, model_sha256=str | None)
+HEALTH: Any = {"response_model": _HEALTH, "responses": {503: {"model": _HEALTH}}}
+_PROBLEM = create_model("Problem", detail=str)
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"description": HTTPStatus(status).phrase, "model": _PROBLEM}
+    for status in (400, 401, 408, 413, 415, 422, 503)
+}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+ANSWERS = PROBLEMS | {200: {"model": _SCORES, "content": {MEDIA_TYPE: _BINARY}}}
+_ASKED = {"schema": {"oneOf": [form.model_json_schema() for form in _FORMS]}}
+REQUEST = {"requestBody": {"required": True, "content": {JSON: _ASKED, MEDIA_TYPE: _BINARY}}}
 
 
 @final
@@ -94,13 +131,13 @@ class Service:
     async def score(
         self,
         request: Request,
-        reasons: Annotated[int, Query(ge=0, le=MAX_REASONS, description=schemas.REASONS)] = 0,
-        id: Annotated[Sequence[str], Query(description=schemas.IDS)] = (),
+        reasons: Annotated[int, Query(ge=0, le=MAX_REASONS, description=REASONS)] = 0,
+        id: Annotated[Sequence[str], Query(description=IDS)] = (),
     ) -> Response:
         """Score rows, sent as JSON or as an Arrow stream, and answer in the same form."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in (schemas.JSON, MEDIA_TYPE):
-            raise Refusal(415, f"The Content-Type must be {schemas.JSON} or {MEDIA_TYPE}.")
+        if kind not in (JSON, MEDIA_TYPE):
+            raise Refusal(415, f"The Content-Type must be {JSON} or {MEDIA_TYPE}.")
         body = bytearray()
         try:
             async with self._timeout(408, "A request must arrive within"):
@@ -164,13 +201,13 @@ def make_app(
         exception_handlers=dict.fromkeys(_ERRORS, _problem),
     )
     known = [Depends(service.check_token)] if token is not None else []
-    asked = APIRouter(dependencies=known, responses=schemas.PROBLEMS)
-    asked.post("/score", responses=schemas.ANSWERS, openapi_extra=schemas.REQUEST)(service.score)
-    asked.get("/model", response_model=schemas.MODEL)(service.model)
+    asked = APIRouter(dependencies=known, responses=PROBLEMS)
+    asked.post("/score", responses=ANSWERS, openapi_extra=REQUEST)(service.score)
+    asked.get("/model", response_model=MODEL)(service.model)
     asked.get("/metrics", response_class=PlainTextResponse)(service.metrics)
     app.include_router(asked)
-    app.get("/health/live", **schemas.HEALTH)(service.live)
-    app.get("/health/ready", **schemas.HEALTH)(service.ready)
+    app.get("/health/live", **HEALTH)(service.live)
+    app.get("/health/ready", **HEALTH)(service.ready)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     app.add_middleware(Journal, counts=counts)
     return app

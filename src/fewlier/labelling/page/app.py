@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fewlier.errors import UserError, missing_package
 from fewlier.labelling.page.desk import Desk
+from fewlier.process.markup import with_palette
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -65,7 +66,7 @@ def make_app(desk: Desk, token: str, port: int) -> "ASGIApp":
 
 def read_static(name: str) -> str:
     """Return one of the page's files."""
-    return (files("fewlier.labelling.page") / "static" / name).read_text("utf-8")
+    return with_palette((files("fewlier.labelling.page") / "static" / name).read_text("utf-8"))
 
 
 @contextmanager

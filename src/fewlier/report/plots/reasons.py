@@ -70,7 +70,7 @@ class ReasonDisplay(Display):
         """Explain one row, or the average row above the threshold, and draw."""
         explanation = detector.explain(X)
         if row is None:
-            is_above = explanation.score > detector.threshold_
+            is_above = explanation.scored.is_anomaly
             return cls.from_mean(explanation, is_above, n_columns).plot(ax)
         reasons = explanation.top(row, n_columns)
         return cls(
