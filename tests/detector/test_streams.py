@@ -106,7 +106,7 @@ def test_a_level_that_no_kept_row_has_is_known(monkeypatch):
         (city,) = [c for c in detector.model_.encoder.schema.columns if c.name == "city"]
         assert set(city.levels) == {"Bern", "Oslo", "Rome", "Bergen"}
         known = pd.DataFrame({"amount": [50.0], "visits": [6.0], "city": ["Bergen"]})
-        encoded = detector.explain(known).encoded
+        encoded = detector.explain(known).scored.encoded
         assert not encoded.impossible.any()
 
 

@@ -42,7 +42,7 @@ def offered(keys, sizes, size):
 def test_it_keeps_what_a_stable_sort_of_all_rows_begins_with(keys, sizes, size):
     keys = np.array(keys, dtype=np.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reservoir, "MIN_PART_ROWS", 16)
+        patch.setattr(reservoir, "MIN_KEPT_ROWS", 16)
         kept = offered(keys, sizes, size)
         order = np.argsort(keys, kind="stable")
         expected = [row for row in order.tolist() if np.isfinite(keys[row])][:size]

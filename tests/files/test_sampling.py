@@ -33,7 +33,7 @@ def small_limits(monkeypatch):
     """Keep few rows, and look at few at a time."""
     monkeypatch.setattr(sampling, "MAX_NORMALS", 60)
     monkeypatch.setattr(sampling, "MAX_ANOMALIES", 12)
-    monkeypatch.setattr(reservoir, "MIN_PART_ROWS", 16)
+    monkeypatch.setattr(reservoir, "MIN_KEPT_ROWS", 16)
     monkeypatch.setattr(reading, "_BATCH_ROWS", 32)
 
 

@@ -165,10 +165,6 @@ class TableFolder:
                 yield file, n_before
             n_before += size
 
-    def share_read(self, file: TableFile, n_before: int) -> float:
-        """Return how much of all files has been read, given one of them and the bytes before."""
-        return min((n_before + file.bytes_read()) / max(sum(self.sizes), 1), 1.0)
-
     def batches(self, tell: Tell = untold) -> Iterator[Batch]:
         """Yield the rows of all files, of which some may have none, and tell how much was read."""
         n_rows = 0
@@ -178,7 +174,8 @@ class TableFolder:
                 yield batch
                 n_of_file += batch.rows.num_rows
                 n_bytes = n_before + file.bytes_read()
-                tell(ReadSoFar(self.share_read(file, n_before), n_bytes, n_rows + n_of_file))
+                share = min(n_bytes / max(sum(self.sizes), 1), 1.0)
+                tell(ReadSoFar(share, n_bytes, n_rows + n_of_file))
             n_rows += n_of_file
 
 

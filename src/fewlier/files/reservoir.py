@@ -7,8 +7,8 @@ import numpy as np
 
 from fewlier.table.arrays import Floats, Ints
 
-MIN_PART_ROWS = 8192
-"""Rows of a part, if there are so many; each column of each part takes memory by itself."""
+MIN_KEPT_ROWS = 8192
+"""Rows that are kept together, if there are so many; each column of each lot takes memory."""
 
 
 class Rows(Protocol):
@@ -18,11 +18,11 @@ class Rows(Protocol):
         """Return the rows at these positions."""
 
 
-Part = TypeVar("Part", bound=Rows)
+Kept = TypeVar("Kept", bound=Rows)
 
 
 @final
-class Reservoir(Generic[Part]):
+class Reservoir(Generic[Kept]):
     """The rows with the smallest keys, at most so many.
 
     Of random keys they are a uniform sample; of scores with the sign changed, the highest-scored
@@ -33,32 +33,32 @@ class Reservoir(Generic[Part]):
     size : int
         How many rows are kept.
     join : callable
-        Puts parts together.
+        Puts rows together.
     """
 
-    def __init__(self, size: int, join: Callable[[Sequence[Part]], Part]) -> None:
+    def __init__(self, size: int, join: Callable[[Sequence[Kept]], Kept]) -> None:
         self._size, self._join = size, join
-        self._keys, self._parts = list[Floats](), list[Part]()
+        self._keys, self._kept = list[Floats](), list[Kept]()
         self._n, self._bound = 0, np.inf
 
-    def offer(self, keys: Floats, rows: Part) -> None:
+    def offer(self, keys: Floats, rows: Kept) -> None:
         """Keep the rows with small enough keys; never one with an infinite key."""
         chosen = np.flatnonzero(keys < self._bound)
         if not len(chosen):
             return
         self._keys.append(keys[chosen])
-        self._parts.append(rows.take(chosen))
+        self._kept.append(rows.take(chosen))
         self._n += len(chosen)
         if self._n > self._size + self._size // 8:
             self._shrink()
 
-    def drain(self) -> list[Part]:
-        """Give away what is kept, in parts, in the order in which it came."""
+    def drain(self) -> list[Kept]:
+        """Give away what is kept, in the order in which it came."""
         self._shrink()
-        parts, self._parts = self._parts, []
-        return parts
+        kept, self._kept = self._kept, []
+        return kept
 
-    def in_order(self) -> Part:
+    def in_order(self) -> Kept:
         """Give away what is kept, by ascending keys; there must be something."""
         rows = self._join(self.drain())
         return rows.take(np.argsort(np.concatenate(self._keys), kind="stable"))
@@ -68,7 +68,7 @@ class Reservoir(Generic[Part]):
         return self._n
 
     def _shrink(self) -> None:
-        """Drop what is too much, one part after the other, so that no row is twice in memory."""
+        """Drop what is too much, some rows after the others, so that none is twice in memory."""
         if self._n <= self._size:
             return
         keys = np.concatenate(self._keys)
@@ -78,17 +78,17 @@ class Reservoir(Generic[Part]):
         ends = np.cumsum([len(own) for own in self._keys])
         for number, kept in enumerate(np.split(is_kept, ends[:-1])):
             self._keys[number] = self._keys[number][kept]
-            self._parts[number] = self._parts[number].take(np.flatnonzero(kept))
+            self._kept[number] = self._kept[number].take(np.flatnonzero(kept))
         merged = list(self._merged())
-        self._keys, self._parts = [own for own, _ in merged], [part for _, part in merged]
+        self._keys, self._kept = [own for own, _ in merged], [part for _, part in merged]
         self._n = self._size
 
-    def _merged(self) -> Iterator[tuple[Floats, Part]]:
-        """Yield the parts, with small ones put together."""
-        keys, parts = list[Floats](), list[Part]()
-        for own, part in zip(self._keys, self._parts, strict=True):
+    def _merged(self) -> Iterator[tuple[Floats, Kept]]:
+        """Yield what is kept, with few rows put together."""
+        keys, parts = list[Floats](), list[Kept]()
+        for own, part in zip(self._keys, self._kept, strict=True):
             keys.append(own)
             parts.append(part)
-            if sum(map(len, keys)) >= MIN_PART_ROWS or part is self._parts[-1]:
+            if sum(map(len, keys)) >= MIN_KEPT_ROWS or part is self._kept[-1]:
                 yield np.concatenate(keys), self._join(parts)
                 keys, parts = [], []

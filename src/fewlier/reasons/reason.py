@@ -9,9 +9,9 @@ from fewlier.table.cells import number_text
 from fewlier.table.dates import ISO, DateForm
 
 VISIBLE = 0.05
-"""A smaller contribution would be shown as 0.0; it is not named as a reason."""
+"""Smallest contribution that is named as a reason; a smaller one would be shown as 0.0."""
 UNLIKE = "nothing like this row in training"
-"""Said in place of a range where the other columns lead beyond all that training held."""
+"""Words in place of a range where the other columns lead beyond all that training held."""
 # Spreadsheets take text that starts like this for a formula; some also the wide characters.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 # A cell that has a value, though it was more likely than this to be missing, is shown as such.

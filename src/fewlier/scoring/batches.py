@@ -1,6 +1,6 @@
 """Rows scored batch by batch, and what is counted over all batches."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,9 +75,9 @@ class BatchScorer:
         """Name the model."""
         return f"BatchScorer({self.path!r}, with_reason={self.with_reason})"
 
-    def __reduce__(self) -> tuple[Callable[[str, bool], "BatchScorer"], tuple[str, bool]]:
+    def __getstate__(self) -> dict[str, Any]:
         """Let it travel without the model, which is read where it arrives."""
-        return _scorer, (self.path, self.with_reason)
+        return {"path": self.path, "with_reason": self.with_reason}
 
     @cached_property
     def model(self) -> FittedModel:
@@ -115,10 +115,6 @@ class BatchScorer:
         reasons = reasons_of_anomalies(self.model, scored) if self.with_reason else None
         new = (column.combine_chunks() for column in scored.to_arrow(reasons).columns)
         return pa.RecordBatch.from_arrays([*rows.columns, *new], schema=schema)
-
-
-def _scorer(path: str, with_reason: bool) -> BatchScorer:
-    return BatchScorer(path, with_reason=with_reason)
 
 
 @final

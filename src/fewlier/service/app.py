@@ -31,7 +31,7 @@ from fewlier.service.metrics import Counts
 from fewlier.service.model import ModelFile
 
 REFRESH_SECONDS = 1.0
-"""How long after a file is replaced its model may still be the old one."""
+"""Seconds for which the old model may still answer after its file was replaced."""
 _NO_TELEMETRY = TelemetryConfig(auto_configure=False, tracing=False, metrics=False, logs=False)
 _ERRORS = (UserError, RequestValidationError, ClientDisconnect, Exception)
 _BEARER = HTTPBearer(auto_error=False, description="The token of this service.")

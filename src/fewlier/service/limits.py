@@ -8,7 +8,7 @@ from fewlier.errors import UserError
 MAX_REASONS = 50_000
 """Reasons of an answer, over all of its rows."""
 MAX_BODIES = 8
-"""The requests that a worker holds have at most as many bytes as so many of the longest."""
+"""Requests of the greatest length whose bytes a worker may hold at a time."""
 
 
 @final

@@ -14,7 +14,7 @@ from fewlier.service.limits import Refusal
 from fewlier.service.metrics import Counts
 
 RETRY_SECONDS = 10.0
-"""How long after a file could not be read it is read again, although it looks the same."""
+"""Seconds after which a file that could not be read is read again, though it looks the same."""
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Served(NamedTuple):
 
 @final
 class ModelFile:
-    """A model file that may be replaced; where the new one is damaged, the old model goes on.
+    """A model file that may be replaced; if the new one is damaged, keep the old model.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ import numpy as np
 
 from fewlier.errors import UserError
 from fewlier.process.escape import suggest
+from fewlier.scoring.scored import added
 from fewlier.service.limits import Limits, Refusal
 from fewlier.table import Table
 from fewlier.table.cells import Cells, read_column
@@ -16,7 +17,7 @@ from fewlier.table.schema import Schema
 
 Json = dict[str, Any]
 REASONS = "reasons"
-OUTPUTS = ("anomaly_score", "is_anomaly", "p_value", REASONS)
+OUTPUTS = (*added(with_reason=False), REASONS)
 """What an answer says of a row."""
 
 _NUMBERS, _OTHERS = {int, float, type(None)}, {str, bool}

@@ -22,7 +22,7 @@ from fewlier.service.log import LOGGING
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Names of the machine itself."""
 HANG_SECONDS = 60
-"""A worker that says nothing for so long is replaced; one that has ended, at once."""
+"""Seconds without a sign of a worker after which it is replaced; one that has ended is at once."""
 MAX_CONNECTIONS = 1_000
 """Connections of a worker; requests on further ones get 503 from uvicorn."""
 
