@@ -17,10 +17,10 @@ from fewlier.density.base import DensitySettings
 from fewlier.density.made import Made
 from fewlier.errors import UserError, parameter
 from fewlier.fitting.fit import fit_plan, fit_update
-from fewlier.fitting.given import read_given, read_validation
 from fewlier.fitting.kept_rows import KeptRows
 from fewlier.fitting.recipe import read_recipe, read_seed
 from fewlier.fitting.summary import Summary, summarise
+from fewlier.fitting.training_rows import read_training_rows, read_validation
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.process import markup
 from fewlier.process.memory import within_memory
@@ -35,7 +35,7 @@ from fewlier.table.labels import Labels
 from fewlier.table.matching import match_rows
 from fewlier.table.origin import Origin
 from fewlier.training.history import MemberHistory
-from fewlier.training.roles import Plan, make_plan, plan_with_validation
+from fewlier.training.plan import Plan, make_plan, plan_with_validation
 from fewlier.training.settings import Selection, Training
 from fewlier.training.unlabelled import Unlabelled
 
@@ -219,9 +219,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         started = time.perf_counter()
         parameters = self.get_params(deep=False)
         recipe, seed = read_recipe(parameters), read_seed(self.random_state)
-        given = read_given(X, y, parameters, seed)
-        schema, training = given.schema, (given.table, given.labels.codes)
-        how = seed, recipe.unlabelled, given.counts
+        rows = read_training_rows(X, y, parameters, seed)
+        schema, training = rows.schema, (rows.table, rows.labels.codes)
+        how = seed, recipe.unlabelled, rows.counts
         if validation is None:
             plan = make_plan(schema, training, recipe.selection, *how)
         else:
@@ -230,10 +230,10 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         with within_memory():
             model, history = fit_plan(plan, recipe, progress)
         self.__dict__.pop("_plan", None)
-        if given.is_complete:
+        if rows.is_complete:
             self._plan = plan
-        self._remember_columns(given.names, given.has_names)
-        return self._take(model, plan, history, given.notes, started)
+        self._remember_columns(rows.names, rows.has_names)
+        return self._take(model, plan, history, rows.notes, started)
 
     def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
         """Learn from more labelled rows, without the table that the detector was fitted to.

@@ -7,7 +7,7 @@ from factories import small
 from scipy import stats
 
 from fewlier import AnomalyDetector
-from fewlier.decision.drift import LEAST_DISTANCE, LEVEL, Change, Drift, Reference, compare
+from fewlier.decision.drift import LEVEL, MIN_DISTANCE, Change, Drift, Reference, compare
 from fewlier.errors import FormatError
 from fewlier.modelfile.state import State
 from fewlier.table import Encoder, Table, infer_schema
@@ -109,7 +109,7 @@ def test_a_certain_change_that_is_small_is_no_drift(detector):
     weight = drift.changes[1]
     assert weight[:2] == ("weight", "values")
     assert weight.p_value < LEVEL
-    assert weight.distance < LEAST_DISTANCE
+    assert weight.distance < MIN_DISTANCE
     assert drift.columns == ()
 
 

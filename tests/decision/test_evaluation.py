@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from fewlier import UserError
-from fewlier.decision.evaluation import FEW, evaluate, evaluate_kinds
+from fewlier.decision.evaluation import MIN_ROWS_OF_KIND, evaluate, evaluate_kinds
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import Labels
 
@@ -28,7 +28,7 @@ def test_each_kind_has_the_auc_and_recall_of_its_rows_against_all_normals(rows):
         judged = own | (texts == "normal")
         assert line.auc == pytest.approx(roc_auc_score(own[judged], scores[judged]))
         assert line.recall == pytest.approx((scores[own] > 2.5).mean())
-        assert line.is_few == (own.sum() < FEW)
+        assert line.is_few == (own.sum() < MIN_ROWS_OF_KIND)
 
 
 def test_kinds_labelled_in_training_are_found_whatever_their_case():

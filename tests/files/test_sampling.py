@@ -17,7 +17,7 @@ from fewlier.files import reading, reservoir, sampling
 from fewlier.files.reading import Batch
 from fewlier.files.sampling import Sampler
 from fewlier.files.streams import read_stream
-from fewlier.fitting.given import read_given
+from fewlier.fitting.training_rows import read_training_rows
 from fewlier.table.cells import missing
 from fewlier.table.columns import Column, Kind
 from fewlier.table.label_column import LabelColumn
@@ -138,10 +138,10 @@ def test_kinds_are_those_of_the_kept_rows_and_levels_of_text_those_of_all(data):
     frame["fraud"] = np.where(rng.random(300) < 0.02, 1.0, np.nan)
     table = pa.Table.from_pandas(pd.DataFrame(frame), preserve_index=False)
     label = pa.chunked_array(table["fraud"])
-    whole = read_given(table.drop_columns("fraud"), label.to_pandas(), NO_CHOICE, 0)
-    drawn = read_given(iter([table]), "fraud", NO_CHOICE, 0)
+    whole = read_training_rows(table.drop_columns("fraud"), label.to_pandas(), NO_CHOICE, 0)
+    drawn = read_training_rows(iter([table]), "fraud", NO_CHOICE, 0)
     assert not drawn.is_complete
-    kept = read_given(drawn.sample.rows, drawn.sample.labels, NO_CHOICE, 0)
+    kept = read_training_rows(drawn.sample.rows, drawn.sample.labels, NO_CHOICE, 0)
     all_levels = {column.name: column.levels for column in whole.schema.columns}
     for found, of_kept in zip(drawn.schema.columns, kept.schema.columns, strict=True):
         is_text = of_kept.kind is Kind.CATEGORY
@@ -166,7 +166,10 @@ SPELLED = {
 def test_levels_of_any_type_are_spelled_as_in_memory(name):
     rows = pa.table({name: SPELLED[name]})
     said = {"columns": {name: "category"}, "missing": {name: ["?"]}}
-    whole, drawn = read_given(rows, None, said, 0), read_given(iter([rows]), None, said, 0)
+    whole, drawn = (
+        read_training_rows(rows, None, said, 0),
+        read_training_rows(iter([rows]), None, said, 0),
+    )
     assert drawn.schema == whole.schema
     assert drawn.table.level_counts[name].total() == (~missing(whole.table.cells[name])).sum()
 
@@ -177,7 +180,7 @@ def test_what_gives_the_label_away_is_found_in_the_kept_rows():
     rows = pa.table({"n": np.arange(2000) % 7 / 2, "after": np.where(fraud, 5.0, np.nan)})
     rows = rows.append_column("fraud", pa.array(fraud))
     with pytest.warns(FewlierWarning, match="'after' .*filled in 8 of 8 anomalies"):
-        read_given(iter([rows]), "fraud", NO_CHOICE, 0)
+        read_training_rows(iter([rows]), "fraud", NO_CHOICE, 0)
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -186,7 +189,7 @@ def test_of_too_many_texts_the_kept_rows_have_the_levels(monkeypatch):
     many = [f"word {i % 20 if i < 1000 else i % 50}" for i in range(1050)]
     table = pa.table({"few": [f"word {i % 40}" for i in range(1050)], "many": many})
     kinds = {"columns": {"few": "category", "many": "category"}}
-    drawn = read_given(iter([table]), None, kinds, 0)
+    drawn = read_training_rows(iter([table]), None, kinds, 0)
     few, many = drawn.schema.columns
     assert len(few.levels) == 40
     assert set(many.levels) == set(drawn.sample.rows["many"].to_pylist())
@@ -197,7 +200,9 @@ def test_of_too_many_texts_the_kept_rows_have_the_levels(monkeypatch):
 def test_an_error_names_the_row_of_the_stream():
     text = ["1.5"] * 200 + ["much"] * 100
     with pytest.raises(UserError, match=r"got \d+ texts of \d+ .* row (2\d\d)\)"):
-        read_given(iter([pa.table({"a": text, "b": text})]), None, {"columns": {"a": "1.5"}}, 0)
+        read_training_rows(
+            iter([pa.table({"a": text, "b": text})]), None, {"columns": {"a": "1.5"}}, 0
+        )
 
 
 def test_types_of_one_family_may_differ():
@@ -239,7 +244,7 @@ def test_what_is_no_stream_of_rows_is_refused(rows, message):
 
 def test_rows_that_are_not_in_batches_are_refused():
     with pytest.raises(UserError, match=r"must be a DataFrame or come in batches.*got int"):
-        read_given(5, "fraud", NO_CHOICE, 0)
+        read_training_rows(5, "fraud", NO_CHOICE, 0)
 
 
 def test_labels_of_a_dictionary_may_have_gaps_and_values_of_no_row():
@@ -271,7 +276,7 @@ def test_an_infinite_number_is_found_in_its_row_whether_that_is_kept_or_not(at, 
     good = pa.table({name: np.tile([1.0, 0.0], 200) for name in bad.column_names})
     rows = files(good, bad.slice(0, 90), bad.slice(90))
     with pytest.raises(UserError, match=rf"b\.csv: Column 'n' .*1 infinite \(first at row {at}\)"):
-        read_given(iter(rows), "fraud", {"columns": {"skipped": "ignore"}}, 0)
+        read_training_rows(iter(rows), "fraud", {"columns": {"skipped": "ignore"}}, 0)
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -279,7 +284,7 @@ def test_an_infinite_number_in_text_is_found_in_its_row_if_that_is_kept():
     good = pa.table({"n": [f"{i / 8}" for i in range(300)]})
     bad = pa.table({"n": [*(f"{i / 8}" for i in range(300)), *["1e999"] * 100]})
     with pytest.raises(UserError, match=r"b\.csv: Column 'n' .*infinite \(first at row 3\d\d\)"):
-        read_given(iter(files(good, bad)), None, NO_CHOICE, 3)
+        read_training_rows(iter(files(good, bad)), None, NO_CHOICE, 3)
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -291,7 +296,7 @@ def test_unread_cells_of_kept_rows_are_told_with_a_file(column):
     later = pa.table({"day": more, "n": [*[f"{i / 4}" for i in range(632)], *["?"] * 40]})
     kinds = {"columns": {"n": "real:1200.5", "day": "%d/%m/%Y"}}
     with pytest.warns(FewlierWarning) as told:
-        read_given(iter(files(table, later)), None, kinds, 0)
+        read_training_rows(iter(files(table, later)), None, kinds, 0)
     (said,) = [str(w.message) for w in told if "in another form" in str(w.message)]
     assert said.startswith("of the kept rows")
     assert re.search(rf"\d in {column} \(first '(soon|\?)' in row 6\d\d of b\.csv\)", said)

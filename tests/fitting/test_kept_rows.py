@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from fewlier import UserError
 from fewlier.decision.threshold import Promise
 from fewlier.fitting import kept_rows
-from fewlier.fitting.kept_rows import MOST, NEW, ROLES, KeptRows
+from fewlier.fitting.kept_rows import MAX_ROWS_OF, NEW, ROLES, KeptRows
 from fewlier.score.calibrate import promise_of
 from fewlier.table import Table, infer_schema
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
-from fewlier.training.roles import make_plan, plan_with_validation
+from fewlier.training.plan import make_plan, plan_with_validation
 
 LABELS = st.sampled_from([ANOMALY, NORMAL, UNLABELLED])
 
@@ -95,13 +95,13 @@ def test_a_large_table_keeps_every_anomaly_and_at_most_so_many_of_each_role(sele
     plan = plan_of(labels, selection)
     kept = KeptRows.draw(plan)
     found = kept.encoded.targets[:, 0]
-    assert len(np.unique(found)) == len(found) <= sum(MOST.values())
+    assert len(np.unique(found)) == len(found) <= sum(MAX_ROWS_OF.values())
     assert sizes(plan.encoded, np.flatnonzero(labels == ANOMALY)) <= set(found.tolist())
     if selection == "best":  # where each row has one role
-        for name, most in MOST.items():
+        for name, most in MAX_ROWS_OF.items():
             assert len(getattr(kept.folds[0], name)) <= most
     for fold in kept.folds:  # of two folds, each keeps half
-        assert len(fold.calibration) >= min(n_normal / 20, MOST["calibration"]) / 2
+        assert len(fold.calibration) >= min(n_normal / 20, MAX_ROWS_OF["calibration"]) / 2
 
 
 @pytest.mark.parametrize("n_normal", [2500, 30_000])
@@ -127,7 +127,7 @@ def test_a_wide_table_keeps_fewer_rows_and_still_all_roles_of_all_folds(
     monkeypatch.setattr(kept_rows, "MAX_KEPT_BYTES", n_bytes)
     plan = plan_of(labels_of(n_normal, 10))
     kept = KeptRows.draw(plan)
-    at_least = 2 * len(MOST) * kept._row_bytes  # one row a role and fold
+    at_least = 2 * len(MAX_ROWS_OF) * kept._row_bytes  # one row a role and fold
     assert kept.n_bytes <= max(1.05 * n_bytes, at_least)
     assert len(kept) < 60
     assert all(min(map(len, roles(fold).values())) >= 1 for fold in kept.folds)

@@ -11,11 +11,11 @@ from stored import read, record_of, reread
 
 from fewlier.errors import FormatError, UserError
 from fewlier.table import CODINGS, Column, Kind, Schema, Table, infer_schema
-from fewlier.table.forms import Unread
+from fewlier.table.column_values import Values
 from fewlier.table.inference import is_strongly_skewed, looks_like_counts
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.schema import LeftOut
-from fewlier.table.values import Values
+from fewlier.table.text_forms import Unread
 
 RNG = np.random.default_rng(0)
 LOGNORMAL = np.exp(2 * RNG.standard_normal(300))

@@ -12,7 +12,7 @@ from fewlier.score.calibrate import promise_of
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.table.labels import ANOMALY
 from fewlier.training.folds import Fold, make_folds
-from fewlier.training.roles import make_plan
+from fewlier.training.plan import make_plan
 
 ROLES = tuple(Fold.__dataclass_fields__)
 

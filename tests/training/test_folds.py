@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fewlier.training.folds import (
     CALIBRATION_SHARE,
-    LEAST_VALIDATION,
+    MIN_VALIDATION,
     N_CROSSED_ROLES,
     N_ROLES,
     VALIDATION_SHARE,
@@ -72,7 +72,7 @@ def test_the_shares_are_those_stated(n_normals):
     assert len(fold.validation_normals) == VALIDATION_SHARE * n_normals
     assert len(fold.calibration) == CALIBRATION_SHARE * n_normals
     for fold in split(n_normals, 4):
-        n_validation = max(LEAST_VALIDATION, VALIDATION_SHARE * n_normals)
+        n_validation = max(MIN_VALIDATION, VALIDATION_SHARE * n_normals)
         assert len(fold.validation_normals) == min(n_validation, n_normals / 2)
 
 

@@ -14,13 +14,13 @@ from fewlier.process import markup
 from fewlier.process.escape import shown
 from fewlier.table import Encoded, Encoder, Kind
 from fewlier.table.arrays import Floats, Ints
-from fewlier.table.aspects import Aspect
 from fewlier.table.columns import Column
+from fewlier.table.date_parts import Aspect
 
 LEVEL = 0.01
 """Chance of reporting drift for rows from the distribution of the training normals."""
-LEAST_DISTANCE = 0.1
-"""Smaller changes do not count, however certain: a file may be huge, and hold some anomalies."""
+MIN_DISTANCE = 0.1
+"""Smallest change that counts, however certain: a file may be huge, and hold some anomalies."""
 MAX_EDGES = 64
 """Edges between the bins in which the normals of a numeric column are counted."""
 MAX_NAMED = 6
@@ -33,7 +33,7 @@ Test: TypeAlias = Callable[[Counts, Counts], tuple[float, float]]
 # Normals that are counted; far fewer are enough to see differences of a tenth.
 MAX_COUNTED = 20_000
 # Levels expected less often than this in either sample are merged.
-_LEAST_EXPECTED = 5
+_MIN_EXPECTED = 5
 _N_EXTRA = 2  # bins for impossible and for missing cells
 
 
@@ -152,7 +152,7 @@ class Change(NamedTuple):
     @property
     def is_drift(self) -> bool:
         """Whether it is both significant and large, and not to be expected."""
-        is_change = self.p_value <= LEVEL and self.distance >= LEAST_DISTANCE
+        is_change = self.p_value <= LEVEL and self.distance >= MIN_DISTANCE
         return is_change and self.what != "time"
 
     def __str__(self) -> str:
@@ -237,7 +237,7 @@ class Drift:
             "drifted": bool(self.found),
             "columns": list(self.columns),
             "level": LEVEL,
-            "least_distance": LEAST_DISTANCE,
+            "least_distance": MIN_DISTANCE,
             "changes": [c._asdict() | {"is_drift": c.is_drift} for c in self.changes],
         }
 
@@ -312,7 +312,7 @@ def _merge_rare(levels: Counts, share: float) -> Iterator[Counts]:
     rest = np.zeros(2)
     for pair in levels[np.argsort(levels.sum(1), kind="stable")]:
         rest = rest + pair
-        if rest.sum() * share >= _LEAST_EXPECTED:
+        if rest.sum() * share >= _MIN_EXPECTED:
             yield rest
             rest = np.zeros(2)
     if rest.any():  # only if all levels are rare: the commonest comes last

@@ -11,8 +11,8 @@ from fewlier.errors import UserError
 from fewlier.table.arrays import Floats
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels
 
-FEW = 10
-"""With fewer rows than this, the figures of a kind are rough."""
+MIN_ROWS_OF_KIND = 10
+"""Fewest rows of a kind whose figures are not called rough."""
 
 
 @final
@@ -123,7 +123,7 @@ def evaluate_kinds(
                 len(own),
                 auc=float(below.mean() / (2 * len(normal))),
                 recall=float((own > threshold).mean()),
-                is_few=len(own) < FEW,
+                is_few=len(own) < MIN_ROWS_OF_KIND,
                 n_in_training=trained.get(kind.casefold(), 0) if trained else None,
             )
         )

@@ -1,4 +1,4 @@
-"""`Evidence`: how much a score speaks for an anomaly."""
+"""`Evidence`: the log likelihood ratio of a score."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from fewlier.table.arrays import Floats
 # The curve is about linear up to this many spreads of the normals, and logarithmic beyond.
 _LINEAR = 3.0
 # asinh of the largest distance of a threshold from the median: some 600,000 spreads.
-_FARTHEST = 14.0
+_MAX_DISTANCE = 14.0
 # The curve rises even if labelled anomalies score no higher than normals, and is never a step.
 _SLOPES = (1e-3, 100.0)
 
@@ -70,7 +70,7 @@ class Evidence:
 
     def score_at(self, log_ratio: float) -> float:
         """Return the score that has this evidence."""
-        place = np.clip((log_ratio - self.intercept) / self.slope, -_FARTHEST, _FARTHEST)
+        place = np.clip((log_ratio - self.intercept) / self.slope, -_MAX_DISTANCE, _MAX_DISTANCE)
         return self.middle + self.spread * math.sinh(place)
 
 

@@ -15,7 +15,7 @@ from fewlier.errors import UserError
 from fewlier.table.arrays import Floats
 
 ENOUGH_ANOMALIES = 20
-"""With fewer held-out anomalies, probabilities and costs are called rough."""
+"""Fewest held-out anomalies with which probabilities and costs are not called rough."""
 CONFIDENCE = 0.95
 """Share of fits whose false-alarm rate lies in the stated interval."""
 TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)

@@ -33,7 +33,7 @@ from fewlier.table.arrays import Ints
 from fewlier.training.folds import one_of_each, share_of_copies
 from fewlier.training.history import CriterionName, MemberHistory, thin_curve
 from fewlier.training.objective import criterion
-from fewlier.training.roles import Plan
+from fewlier.training.plan import Plan
 from fewlier.training.settings import Selection, Settings
 from fewlier.training.stack import (
     Trained,

@@ -12,7 +12,7 @@ from fewlier.table import Encoded, Encoder
 from fewlier.table.arrays import Bools, Codes, Ints
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, RowCounts
 from fewlier.training.folds import MAX_FOLDS, Fold
-from fewlier.training.roles import Plan, mark_doubtful
+from fewlier.training.plan import Plan, mark_doubtful
 from fewlier.training.unlabelled import Unlabelled
 
 ROLES = tuple(field.name for field in fields(Fold))
@@ -21,8 +21,8 @@ TRAINS = 1 << ROLES.index("normals")
 _AS_ANOMALY = sum(1 << ROLES.index(name) for name in ("anomalies", "validation_anomalies"))
 
 # At most this many rows are kept for each role, of those that are not kept for one before.
-MOST = {"anomalies": 1000, "validation_anomalies": 1000, "calibration": 1000}
-MOST |= {"validation_normals": 500, "normals": 2000}
+MAX_ROWS_OF = {"anomalies": 1000, "validation_anomalies": 1000, "calibration": 1000}
+MAX_ROWS_OF |= {"validation_normals": 500, "normals": 2000}
 # Wide tables keep fewer.
 MAX_KEPT_BYTES = 16 * 2**20
 NEW = -1
@@ -279,9 +279,9 @@ class KeptRows:
 
 def _sample(kept: KeptRows, rng: np.random.Generator) -> Ints:
     """Draw rows of each role, in the order of the table."""
-    share = min(1.0, MAX_KEPT_BYTES / (sum(MOST.values()) * kept._row_bytes))
+    share = min(1.0, MAX_KEPT_BYTES / (sum(MAX_ROWS_OF.values()) * kept._row_bytes))
     chosen = np.zeros(len(kept), dtype=bool)
-    for name, most in MOST.items():
+    for name, most in MAX_ROWS_OF.items():
         plays = kept.roles & (1 << ROLES.index(name)) > 0
         n_each = max(1, round(share * most / len(plays)))  # so that no fold goes without
         for in_fold in plays:

@@ -70,7 +70,7 @@ def read_schema(
     if len(table.names) > MAX_COLUMNS:
         raise UserError(
             f"A table must have at most {MAX_COLUMNS:,} columns to learn from; got "
-            f"{len(table.names):,}. Leave out those that say little about anomalies."
+            f"{len(table.names):,}. Leave out uninformative ones."
         )
     columns = parameters["columns"]
     is_choice = columns is None or isinstance(columns, str | Mapping)

@@ -19,7 +19,7 @@ from fewlier.training.history import MemberHistory
 
 if TYPE_CHECKING:  # so that a model file is inspected without torch
     from fewlier.score.model import FittedModel
-    from fewlier.training.roles import Plan
+    from fewlier.training.plan import Plan
 
 TOO_GOOD = 0.99
 """A validation above it may come from a column that was written after the label."""

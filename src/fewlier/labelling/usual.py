@@ -8,8 +8,8 @@ import numpy as np
 from fewlier.detector import AnomalyDetector
 from fewlier.reasons.reason import Reason
 from fewlier.table import Schema, Table
-from fewlier.table.aspects import DatePart
 from fewlier.table.cells import Cells, is_text, missing
+from fewlier.table.date_parts import DatePart
 
 Expected: TypeAlias = dict[str, Any]
 """The fields of a `Reason` that say what was expected."""

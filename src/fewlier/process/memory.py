@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fewlier.errors import UserError
 
-REMEDY = "Leave out columns that say little of anomalies, or take fewer hidden units."
+REMEDY = "Leave out uninformative columns, or use fewer hidden units."
 """How to fit with less memory."""
 # Where Linux says how much memory a container may take: version 2 of control groups, and 1.
 _CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -30,7 +30,7 @@ def within_memory() -> Iterator[None]:
         is_known = isinstance(error, MemoryError)
         if not is_known and not any(text in str(error) for text in _OUT_OF_MEMORY):
             raise
-        raise UserError(f"A fit must find room in memory; it has run out. {REMEDY}") from error
+        raise UserError(f"The fit ran out of memory. {REMEDY}") from error
 
 
 def _of_machine() -> list[int]:

@@ -4,8 +4,8 @@ import math
 from typing import Any, NamedTuple
 
 from fewlier.process.escape import number, rounded, shown
-from fewlier.table.aspects import DAY, Aspect, in_words
 from fewlier.table.cells import number_text
+from fewlier.table.date_parts import DAY, Aspect, in_words
 from fewlier.table.dates import ISO, DateForm
 
 VISIBLE = 0.05

@@ -11,7 +11,7 @@ from fewlier.score.part import HeldOut
 from fewlier.score.scorer import Scorer
 from fewlier.table.arrays import Bools, Floats, Ints
 from fewlier.training.folds import Fold, one_of_each
-from fewlier.training.roles import Plan
+from fewlier.training.plan import Plan
 from fewlier.training.unlabelled import may_be_tail
 
 # Training rows whose scores say what new rows like them score, for thresholds by contamination.

@@ -19,8 +19,8 @@ from fewlier.reasons.explanation import reasons_of_anomalies
 from fewlier.score.model import FittedModel
 from fewlier.scoring.scored import Scored, added, check_free
 from fewlier.table.arrays import Floats, Ints
-from fewlier.table.forms import Unread
 from fewlier.table.frame import all_unread
+from fewlier.table.text_forms import Unread
 
 
 def score_batches(model: FittedModel, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Scored]]:

@@ -31,10 +31,10 @@ from fewlier.scoring.batches import (
 from fewlier.scoring.scored import Scored, check_free
 from fewlier.table import Table
 from fewlier.table.arrays import Ints
-from fewlier.table.forms import Unread
 from fewlier.table.frame import all_unread, unread_note
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import Labels
+from fewlier.table.text_forms import Unread
 
 Answers: TypeAlias = Callable[[pa.Table, Labels | None], Labels]
 """Adds what was answered elsewhere to the labels of some rows."""

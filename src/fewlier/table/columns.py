@@ -12,10 +12,10 @@ import numpy as np
 
 from fewlier.modelfile.state import State, require
 from fewlier.table.arrays import Bools, Floats
-from fewlier.table.aspects import Aspect, DatePart
 from fewlier.table.cells import Cells, as_text, check_finite, is_text, number_text, without
-from fewlier.table.forms import Unread
+from fewlier.table.date_parts import Aspect, DatePart
 from fewlier.table.numbers import PLAIN, NumberForm
+from fewlier.table.text_forms import Unread
 
 # Counts are cut at this: float32 does not distinguish larger integers from their neighbours.
 MAX_COUNT = 1e9

@@ -17,7 +17,7 @@ from fewlier.errors import UserError
 from fewlier.modelfile.state import require
 from fewlier.table.arrays import Bools, Floats
 from fewlier.table.cells import Cells, missing
-from fewlier.table.forms import MOSTLY, Form, Recognised
+from fewlier.table.text_forms import MIN_READ_SHARE, Form, Recognised
 
 ISO = "ISO 8601"
 ISO_ZONED = "ISO 8601 with zone"
@@ -239,7 +239,7 @@ def recognise(cells: Cells) -> Recognised[DateForm] | None:
     sample = {text: counts[text] for text in _spread(counts, _N_SAMPLED)}
     for texts in (sample, counts):
         shares = {form: _share(form, texts) for form in forms}
-        forms = [form for form in forms if shares[form] >= MOSTLY]
+        forms = [form for form in forms if shares[form] >= MIN_READ_SHARE]
     forms = [form for form in forms if shares[form] == max(shares.values())]
     forms = [form for form in forms if form.has_day] or forms  # 03.04.26 is no time, 18.30.00 is
     for other in forms[1:]:

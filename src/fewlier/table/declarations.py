@@ -15,9 +15,9 @@ from fewlier.table import dates, numbers
 from fewlier.table.cells import cell_text, is_text
 from fewlier.table.columns import Kind
 from fewlier.table.dates import DateForm
-from fewlier.table.forms import Recognised
 from fewlier.table.frame import Table
 from fewlier.table.numbers import NumberForm
+from fewlier.table.text_forms import Recognised
 
 _MAX = float(np.finfo(np.float64).max)
 IGNORE = "ignore"

@@ -14,11 +14,11 @@ from fewlier.errors import declaration, parameter
 from fewlier.process.escape import list_some
 from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.cells import Cells, is_text, missing, number_text
+from fewlier.table.column_values import MAX_COUNTED_VALUES, are_integers
 from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table
 from fewlier.table.labels import ANOMALY, NORMAL
 from fewlier.table.schema import Schema
-from fewlier.table.values import FEW, are_integers
 
 # With fewer rows, numbers may never repeat, and columns may separate labels, by chance.
 MIN_ROWS = 20
@@ -219,7 +219,9 @@ def _separates(own: Cells, others: Cells) -> bool:
     few anomalies lie beyond the others because they are odd; it takes many to say the latter.
     """
     levels = set(own[:MIN_ROWS].tolist())
-    if len(levels) <= _MAX_LEVELS and (is_text(own) or len(np.unique(others)) <= FEW):
+    if len(levels) <= _MAX_LEVELS and (
+        is_text(own) or len(np.unique(others)) <= MAX_COUNTED_VALUES
+    ):
         return len(set(own.tolist())) <= _MAX_LEVELS and not np.isin(others, [*levels]).any()
     if is_text(own) or len(np.unique(own)) < MIN_ROWS:
         return False

@@ -23,7 +23,7 @@ from fewlier.table.cells import (
     without,
     zone_of,
 )
-from fewlier.table.forms import Unread
+from fewlier.table.text_forms import Unread
 
 if TYPE_CHECKING:
     import narwhals as nw

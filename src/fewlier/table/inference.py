@@ -11,7 +11,6 @@ import numpy as np
 from fewlier.errors import UserError, declaration, noting, raise_all
 from fewlier.process.escape import list_some
 from fewlier.table.arrays import Bools
-from fewlier.table.aspects import date_parts
 from fewlier.table.cells import (
     Cells,
     as_text,
@@ -21,7 +20,9 @@ from fewlier.table.cells import (
     number_text,
     without,
 )
+from fewlier.table.column_values import ColumnValues, Values, most_frequent
 from fewlier.table.columns import CODINGS, MAX_COUNT, Column, Kind, impossible_numbers
+from fewlier.table.date_parts import date_parts
 from fewlier.table.dates import DateForm
 from fewlier.table.declarations import (
     NONE_STANDS_IN,
@@ -33,7 +34,6 @@ from fewlier.table.declarations import (
 from fewlier.table.frame import Table, check_names
 from fewlier.table.numbers import PLAIN, NumberForm
 from fewlier.table.schema import LeftOut, Schema
-from fewlier.table.values import ColumnValues, Values, most_frequent
 
 # What the inference of kinds turns on; chosen on labelled tables, see docs/METHOD.md.
 MIN_ROWS_PER_VALUE = 10

@@ -24,7 +24,7 @@ _TAKEN = {
     UNLABELLED: "Values not named leave their rows unlabelled",
 }
 MAX_KINDS = 1000
-"""With more kinds of anomalies, a column is not taken for labels."""
+"""Most kinds of anomalies of a column of labels."""
 _MAX_SPELLINGS = 100 * MAX_KINDS  # from which on that is found out before the end
 # From this similarity on, of 0 to 1, a value may be a slip of another.
 _ALIKE = 0.8

@@ -1,4 +1,4 @@
-"""Rows of the user's in the form of a schema, and what to say where they differ."""
+"""Match rows to a schema and report mismatches."""
 
 from fewlier.errors import LeftOutWarning, UserError, declaration, raise_all, warn
 from fewlier.process.escape import list_some

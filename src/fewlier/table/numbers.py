@@ -15,7 +15,7 @@ from fewlier.errors import UserError
 from fewlier.modelfile.state import State, require
 from fewlier.table.arrays import Bools, Floats
 from fewlier.table.cells import Cells, missing, number_text
-from fewlier.table.forms import MOSTLY, Form, Recognised
+from fewlier.table.text_forms import MIN_READ_SHARE, Form, Recognised
 
 # A currency or a unit belongs to the column if at least this share of its numbers have it.
 _OFTEN = 0.5
@@ -48,7 +48,7 @@ _SPLIT = re.compile(
     r"\s*+(?P<suffix>UNIT)?(?P<close>\))?".replace("UNIT", _UNIT)
 )
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_MAX_OF_SCALE = 2
+_MAX_LEVELS = 2
 _BEGINS_WITH_ZERO = re.compile(r"[+-]?0[0-9]")
 _NO_PARENTHESES = r"(?P<open>\b\B)?", r"(?P<close>\b\B)?"  # groups that match nothing
 _NOT_PLAIN = re.compile(r"[^0-9+\-.eE\s]")
@@ -180,7 +180,7 @@ def recognise(cells: Cells) -> Recognised[NumberForm] | None:
         return _judge(PLAIN, texts)
     counts = Counter(texts)
     parts = {text: match for text in counts if (match := _SPLIT.fullmatch(text)) is not None}
-    if sum(counts[text] for text in parts) < MOSTLY * len(texts):
+    if sum(counts[text] for text in parts) < MIN_READ_SHARE * len(texts):
         return None
     form = NumberForm(
         prefix=_common(parts[text]["prefix"] or "" for text in texts if text in parts),
@@ -199,8 +199,8 @@ def recognise(cells: Cells) -> Recognised[NumberForm] | None:
     n_read = {form: _n_read(form, counts) for form in forms}
     best = max(forms, key=n_read.__getitem__)
     n_bounds = sum(n for text, n in counts.items() if text[0] in "<>\u2264\u2265")
-    is_scale = _is_scale(best, counts) or n_bounds > MOSTLY * len(texts)  # <=50K and >50K
-    if n_read[best] < MOSTLY * len(texts) or is_scale:
+    is_scale = _is_scale(best, counts) or n_bounds > MIN_READ_SHARE * len(texts)  # <=50K and >50K
+    if n_read[best] < MIN_READ_SHARE * len(texts) or is_scale:
         return None
     return _judge(best, texts)
 
@@ -246,7 +246,7 @@ def _is_scale(form: NumberForm, counts: Counter[str]) -> bool:
         return False
     found = {*form._numbers(counts)}
     known = {number for number in found if number == number}
-    return len(known) <= _MAX_OF_SCALE and len(known) < len(found)
+    return len(known) <= _MAX_LEVELS and len(known) < len(found)
 
 
 def _n_read(form: NumberForm, counts: Counter[str]) -> int:

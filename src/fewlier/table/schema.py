@@ -11,12 +11,12 @@ from typing import NamedTuple, cast
 from fewlier.errors import UserError
 from fewlier.modelfile.state import State, require
 from fewlier.process.escape import list_names
-from fewlier.table.aspects import DatePart
 from fewlier.table.cells import Cells, as_text, without
 from fewlier.table.columns import Column
+from fewlier.table.date_parts import DatePart
 from fewlier.table.dates import Moments, in_zone, iso_form
-from fewlier.table.forms import Unread
 from fewlier.table.frame import Table
+from fewlier.table.text_forms import Unread
 
 LEFT_OUT = "left out"
 """Stands for the kind of a column that the model does not learn from."""

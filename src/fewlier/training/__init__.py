@@ -1,4 +1,4 @@
 """From rows and labels to trained members.
 
-Read in this order: objective, settings, unlabelled, folds, batches, adam, stack, roles, history.
+Read in this order: objective, settings, unlabelled, folds, batches, adam, stack, plan, history.
 """

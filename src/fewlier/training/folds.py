@@ -8,7 +8,7 @@ import numpy as np
 from fewlier.table.arrays import Ints
 
 # Share of the normals that choose epochs and weights, and how many of several folds do at least.
-VALIDATION_SHARE, LEAST_VALIDATION = 0.1, 100
+VALIDATION_SHARE, MIN_VALIDATION = 0.1, 100
 # Share that a single fold holds out for thresholds; several hold each normal out once.
 CALIBRATION_SHARE = 0.05
 # With fewer normals than roles, all of them play each: those of a single fold, and of several.
@@ -146,7 +146,7 @@ def _cross(normals: Ints, n_folds: int) -> list[tuple[Ints, Ints, Ints]]:
     if len(normals) < N_CROSSED_ROLES:
         return [(normals, normals, normals)] * n_folds
     places = np.arange(len(normals)) % n_folds
-    n_validation = max(LEAST_VALIDATION, round(VALIDATION_SHARE * len(normals)))
+    n_validation = max(MIN_VALIDATION, round(VALIDATION_SHARE * len(normals)))
     held_out = [normals[places == fold % len(normals)] for fold in range(n_folds)]
     return [(np.setdiff1d(normals, own), own[:n_validation], own) for own in held_out]
 

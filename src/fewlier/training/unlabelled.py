@@ -21,14 +21,14 @@ FIRST_FENCE, FENCE, WIDENING = 2.0, 4.0, 0.5
 STEP = 0.3
 # Log p is in nats, whatever the columns' units: rows whose log p differs by less than 1 count as
 # equally likely, however alike the others are.
-LEAST_SPREAD = 1.0
+MIN_SPREAD = 1.0
 # From the median to the lower quartile of a Gaussian, in standard deviations.
 QUARTILE = 0.6745
 # Share of the unlabelled validation rows, the least likely, that do not judge epochs.
 TRIMMED = 0.1
 # Of rows beyond the last fence, as many stand behind thresholds as the tail of the others has there
 # at most in this share of tables.
-TAIL_SHARE, LEAST_EXPECTED = 0.95, 1e-9
+TAIL_SHARE, MIN_EXPECTED = 0.95, 1e-9
 
 
 class DoubtfulRows(NamedTuple):
@@ -54,7 +54,7 @@ def trust(
 
     w = sigmoid((z + fence) / STEP) where a row is doubtful, else 1, with
     z = (log p - median) / spread and spread = (median - lower quartile) / 0.6745, at least
-    LEAST_SPREAD: robust location and scale over all rows of the batch. The scale is measured on
+    MIN_SPREAD: robust location and scale over all rows of the batch. The scale is measured on
     the lower half, because log p of a clean table has a long lower tail. w has no gradient.
 
     Parameters
@@ -70,7 +70,7 @@ def trust(
     """
     log_p = log_p.detach()
     lower, median = _quantiles(log_p, weight > 0, (0.25, 0.5))
-    spread = ((median - lower) / QUARTILE).clamp_min(LEAST_SPREAD)
+    spread = ((median - lower) / QUARTILE).clamp_min(MIN_SPREAD)
     trusted = torch.sigmoid(((log_p - median) / spread + fence) / STEP)
     return weight * torch.where(doubtful, trusted, 1)
 
@@ -115,7 +115,7 @@ def may_be_tail(score: Floats, doubtful: Bools) -> Bools:
         least = float(score[untrusted[0]])
         halvings = (least - upper) / (QUARTILE * spread), (least - end) / max(end - start, 1e-300)
         expected = len(score) * max(0.25 * 0.5 ** halvings[0], 0.1 * 0.5 ** halvings[1])
-        most = special.pdtrik(TAIL_SHARE, max(expected, LEAST_EXPECTED))
+        most = special.pdtrik(TAIL_SHARE, max(expected, MIN_EXPECTED))
         kept[untrusted[: math.ceil(most)]] = True
     return kept
 

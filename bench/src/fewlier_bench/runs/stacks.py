@@ -22,7 +22,7 @@ from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Schema, Table
 from fewlier.training.folds import Fold
 from fewlier.training.history import MemberHistory
-from fewlier.training.roles import Plan, make_plan, plan_with_validation
+from fewlier.training.plan import Plan, make_plan, plan_with_validation
 from fewlier.training.stack import Member, Trained, train
 from fewlier_bench.data.few_labels import FewLabelSplit
 

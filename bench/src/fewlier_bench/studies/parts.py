@@ -33,7 +33,7 @@ from fewlier.score.neighbours.part import Neighbours
 from fewlier.score.neighbours.view import View
 from fewlier.score.scorer import Scorer
 from fewlier.table import Encoded, Table
-from fewlier.training.roles import Plan
+from fewlier.training.plan import Plan
 from fewlier_bench.comparison.parts_tables import (
     DEFAULT,
     FIELDS,

@@ -30,7 +30,7 @@ from fewlier.fitting.recipe import read_recipe, read_schema
 from fewlier.process.threads import one_thread
 from fewlier.score.part import Part
 from fewlier.table import Table
-from fewlier.training.roles import plan_with_validation
+from fewlier.training.plan import plan_with_validation
 from fewlier.training.stack import train
 from fewlier_bench.studies.study import Study
 

@@ -13,7 +13,7 @@ from fewlier.modelfile.probes import extreme_rows, probe_rows, table_of
 from fewlier.score.model import FittedModel
 from fewlier.scoring.scored import Scored
 from fewlier.table import Encoder, Kind, Table
-from fewlier.table.aspects import DAY, Aspect, DatePart
+from fewlier.table.date_parts import DAY, Aspect, DatePart
 from fewlier.table.dates import Moments
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from fewlier.density.rows import Rows
 from fewlier.export.onnx.constants import exact
 from fewlier.table import Encoder, Kind
-from fewlier.table.aspects import DAY, HOUR, WEEKDAYS, Aspect, DatePart
 from fewlier.table.cells import numbers_among
 from fewlier.table.columns import MAX_COUNT, Column
+from fewlier.table.date_parts import DAY, HOUR, WEEKDAYS, Aspect, DatePart
 from fewlier.table.scaling import (
     HIGH_END,
     LOGGED,

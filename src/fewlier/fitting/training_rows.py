@@ -15,17 +15,17 @@ from fewlier.files.streams import is_stream, read_stream
 from fewlier.fitting.recipe import ignored_columns, read_schema, split_conditionals
 from fewlier.table import Kind, Schema, Table
 from fewlier.table.arrays import Codes
+from fewlier.table.column_values import most_frequent
 from fewlier.table.findings import find, notes_on
 from fewlier.table.frame import has_names, unread_note
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, RowCounts
 from fewlier.table.matching import match_noting_unread, warn_of_left_out
-from fewlier.table.values import most_frequent
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Given:
+class TrainingRows:
     """Rows to learn from.
 
     Parameters
@@ -70,7 +70,9 @@ class Given:
         return RowCounts(normal, anomaly, unlabelled, self.sample.kinds)
 
 
-def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -> Given:
+def read_training_rows(
+    X: object, y: object, parameters: Mapping[str, Any], seed: int
+) -> TrainingRows:
     """Read rows and labels for a fit, and find out what the columns are.
 
     Parameters
@@ -98,7 +100,7 @@ def read_given(X: object, y: object, parameters: Mapping[str, Any], seed: int) -
         warn(note, DataWarning)
     drawn = [sample.note] if sample and not sample.is_complete else []
     notes = (*drawn, *found, *labels.notes, *labels.doubts)
-    return Given(schema, matched, labels, table.names, has_names(rows), sample, notes)
+    return TrainingRows(schema, matched, labels, table.names, has_names(rows), sample, notes)
 
 
 def _split(X: object, y: object) -> tuple[object, object]:

@@ -13,8 +13,8 @@ import numpy as np
 from fewlier.table.arrays import Bools, Floats
 from fewlier.table.cells import Cells, as_text, missing
 
-FEW = 20
-"""Of more distinct values than these, none is counted by itself."""
+MAX_COUNTED_VALUES = 20
+"""Most distinct values of a column of which each is counted."""
 _HEAD = 1000  # rows that show that a column has many values, without a look at all of them
 
 
@@ -32,17 +32,17 @@ class Values:
 
     @cached_property
     def few(self) -> Mapping[float, int] | None:
-        """How often each value occurs, ascending; None where they are more than `FEW`."""
-        if len(np.unique(self._numbers[:_HEAD])) > FEW:
+        """How often each value occurs, ascending; None where they are too many."""
+        if len(np.unique(self._numbers[:_HEAD])) > MAX_COUNTED_VALUES:
             return None
         values, counts = np.unique(self._numbers, return_counts=True)
-        if len(values) > FEW:
+        if len(values) > MAX_COUNTED_VALUES:
             return None
         return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
     @property
     def n_distinct(self) -> float:
-        """Number of distinct values; infinite where they are more than `FEW`."""
+        """Number of distinct values; infinite where they are too many."""
         return np.inf if self.few is None else len(self.few)
 
     @property

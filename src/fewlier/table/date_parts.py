@@ -18,14 +18,14 @@ from fewlier.table.dates import DateForm, Moments, clock_of
 DAY, HOUR = 86_400.0, 3600.0
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 # In a shorter time each weekday comes once or twice, and says no more than the date.
-_LEAST_SPAN = 14 * DAY
+_MIN_SPAN = 14 * DAY
 # At the very end of the range a row has neighbours on one side only, so that new rows would score
 # higher than others. This share of the rows at either end is read as one moment.
 _EARLY = 0.1
 # How far dates reach is judged without this share of the rows at either end: some may be slips.
 _RARE = 0.01
 # New rows are ordinary as long as a model is in use; a wrong year is mostly farther away.
-_LEAST_REACH = 20 * 365 * DAY
+_MIN_REACH = 20 * 365 * DAY
 # What `datetime` can write: the years 1 to 9999.
 _FIRST, _LAST = -62_135_596_800.0, 253_402_300_799.0
 
@@ -194,7 +194,7 @@ def date_parts(
     if np.nan_to_num(moments.second).any() or not form.has_day:
         start = _longest_pause(moments.second[normal & ~np.isnan(moments.second)])
         parts.append(DatePart(source, form, Aspect.TIME, start, start))
-    if form.has_weekday and len(known) and known.max() - known.min() >= _LEAST_SPAN:
+    if form.has_weekday and len(known) and known.max() - known.min() >= _MIN_SPAN:
         parts.append(DatePart(source, form, Aspect.WEEKDAY))
     zone = zone if form.is_zoned and clock_of(zone) else ""
     return [replace(part, zone=zone) for part in parts]
@@ -208,7 +208,7 @@ def _reach(instants: Floats, start: float, end: float) -> float:
     """
     first = float(np.quantile(instants, _RARE, method="higher"))
     last = float(np.quantile(instants, 1 - _RARE, method="lower"))
-    return max(start - first, last - end, 0.0) + max(last - first, _LEAST_REACH)
+    return max(start - first, last - end, 0.0) + max(last - first, _MIN_REACH)
 
 
 def _longest_pause(seconds: Floats) -> float:

@@ -12,7 +12,7 @@ from stored import read, record_of, reread
 
 from fewlier.errors import FormatError, UserError
 from fewlier.table import Column, Encoder, Kind, Table, infer_schema
-from fewlier.table.aspects import Aspect, DatePart, in_words
+from fewlier.table.date_parts import Aspect, DatePart, in_words
 from fewlier.table.dates import ISO, ISO_TIME, ISO_ZONED, DateForm, Moments
 
 DAYS = pd.date_range("2026-01-05", periods=60, freq="D")

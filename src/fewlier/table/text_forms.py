@@ -10,8 +10,8 @@ from fewlier.errors import UserError
 from fewlier.table.arrays import Bools
 from fewlier.table.cells import Cells, missing
 
-MOSTLY = 0.9
-"""The share of a column that must be in one form; the other cells count as slips."""
+MIN_READ_SHARE = 0.9
+"""Smallest share of a column that must be in one form; the other cells count as slips."""
 # After training, columns with fewer unread cells are never refused.
 _MIN_TO_JUDGE = 20
 
@@ -54,7 +54,11 @@ class Form(ABC, Generic[Values]):
             return values, None
         unread = Unread(len(rows), int(rows[0]), texts[rows[0]])
         n_texts = int(np.count_nonzero(~missing(texts)))
-        most = (1 - MOSTLY) * n_texts if is_training else max(n_texts - unread.n, _MIN_TO_JUDGE)
+        most = (
+            (1 - MIN_READ_SHARE) * n_texts
+            if is_training
+            else max(n_texts - unread.n, _MIN_TO_JUDGE)
+        )
         if unread.n > most:
             another = "Declare another form, or 'category', or correct them."
             raise UserError(
