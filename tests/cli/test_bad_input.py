@@ -239,7 +239,6 @@ FIT = {
     "--label fraud --column visits=counts": "visits.*counts",
     "--label fraud --column visit=count": "visit",
     "--label fraud --ignore id,when": "--ignore when must name a column of the table; got 'when'",
-    "--label fraud --strict": r"a strict fit must use every column.*'id' \(an identifier",
     "--label fraud --ignore id --column id=real": "must name a column once; got 'id' again",
     "--label fraud --column city=real --column visits=odd": "2 columns .*'visits' .*'city' ",
     "--label fraud --ignore id,amount,visits,city": "must have a column to learn from",

@@ -109,7 +109,6 @@ FITS = {
         0,
         "Keep a column with --column id=category, or .* with --ignore id.",
     ),
-    "strict": (["--strict"], 2, "Keep a column with --column id=category, or .* with --ignore id."),
     "no such column": (["--ignore", "zz"], 2, "--ignore zz must name a column of the table"),
     "text": (["--column", "city=real"], 2, "Correct it, or declare --column city=category."),
 }
@@ -124,6 +123,5 @@ def test_a_fit_names_the_flags_that_declare_columns(options, code, message, fewl
     assert done.code == code, done.err
     assert re.search(message, done.err)
     assert "columns={" not in done.err
-    if "--strict" not in options:
-        checked = fewlier("check", table, "--label", "fraud", *options)
-        assert (checked.code, b"columns={" in checked.out) == (0, False)
+    checked = fewlier("check", table, "--label", "fraud", *options)
+    assert (checked.code, b"columns={" in checked.out) == (0, False)

@@ -102,7 +102,7 @@ def test_an_answer_of_an_earlier_turn_is_not_taken(desk, session):
     told = {"turn": before["turn"], "row": row, "answer": 0}
     for action, more in (("answer", {}), ("answers", {"rows": [row]}), ("undo", {})):
         reply = ask(desk, action, **told, **more)
-        assert reply["error"].startswith("Nothing was changed")
+        assert reply["error"].startswith("Nothing changed")
         assert reply["state"] == ask(desk)["state"]
     assert standing(session) == [(row, 1, None, None)]
 
@@ -110,7 +110,7 @@ def test_an_answer_of_an_earlier_turn_is_not_taken(desk, session):
 def test_the_turns_of_an_earlier_server_are_over(desk, session):
     state = ask(desk)["state"]
     reply = ask(Desk(session), "answer", turn=state["turn"], row=state["question"]["row"], answer=1)
-    assert reply["error"].startswith("Nothing was changed")
+    assert reply["error"].startswith("Nothing changed")
     assert not session.history
 
 
@@ -191,7 +191,7 @@ def test_on_a_full_disk_the_answer_is_not_taken_and_the_question_stays(desk, ses
     with full_disk(tmp_path / "labels.jsonl"):
         row, reply = answer(desk)
     assert reply.keys() == {"error"}
-    assert "the answer was not taken" in reply["error"]
+    assert "not saved" in reply["error"]
     assert os.strerror(27) in reply["error"]  # EFBIG
     assert row == question == ask(desk)["state"]["question"]["row"]
     assert "error" not in answer(desk)[1]

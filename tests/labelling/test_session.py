@@ -120,24 +120,6 @@ def test_copies_of_an_answered_row_are_not_asked():
     assert len({row % 100 if row < 108 else row - 108 for row in rows}) == 8
 
 
-@pytest.mark.parametrize("ask", ["surest", "spread", "doubtful"])
-def test_other_ways_to_ask_find_anomalies_too(ask):
-    X, truth = planted()
-    with Session(X, ask=ask, fit_every=None) as session:
-        asked(session, truth, 12)
-        assert session.progress.found >= 2
-
-
-def test_doubtful_asks_between_both_answers(session):
-    X, _ = planted()
-    with Session(X, ask="doubtful", fit_every=None) as session:
-        session.answer(0, 1)
-        session.answer(150, 0)
-        question = session.next()
-        assert session.question(150).score < question.score < session.question(0).score
-        assert question.chosen == "doubtful"
-
-
 def test_mixed_columns_are_shown_and_left_out_of_the_score():
     frame = pd.DataFrame(mixed())
     with pytest.warns(LeftOutWarning, match="'id'"):

@@ -57,15 +57,6 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             panel=COLUMNS,
         ),
     ] = None,
-    strict: Annotated[
-        bool,
-        option(
-            "Refuse identifiers and free text instead of leaving them out.",
-            "",
-            "--strict",
-            panel=COLUMNS,
-        ),
-    ] = False,
     max_epochs: Annotated[
         int, option("Maximum number of epochs; fewer take less time.", "N", panel=TIME, min=1)
     ] = 20,
@@ -159,7 +150,6 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
             read_label(label, anomaly, normal),
             answers=_answers(labels),
             validation=held_back,
-            strict=strict,
             progress=FitProgress(show.reading, announcing("training", show.training, hint)),
         )
     for note in file.notes if isinstance(file, TableFolder) else ():

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -45,14 +45,6 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     column: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAME=KIND")] = None,
     ignore: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAMES")] = None,
     missing: Annotated[list[str] | None, option("As in `fewlier fit`.", "[NAME=]VALUE")] = None,
-    ask: Annotated[
-        Literal["oddest", "surest", "spread", "doubtful"],
-        option(
-            "Which row comes next: oddest, surest, spread (unlike those found) or doubtful.",
-            "WAY",
-            panel=WAYS,
-        ),
-    ] = "oddest",
     terminal: Annotated[
         bool, option("Ask in this terminal, without a browser.", "", "--terminal", panel=WAYS)
     ] = False,
@@ -98,7 +90,7 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     if model_out is not None:
         check_file_output(model_out, "A model", table, output)
     columns, said = read_columns(column or [], ignore or []), missing or []
-    with _open(table, column_of, output, (model, columns, said), ask, random_state) as session:
+    with _open(table, column_of, output, (model, columns, said), random_state) as session:
         if terminal:
             ask_in_terminal(session, str(output))
         else:
@@ -118,7 +110,6 @@ def _open(
     label: "LabelColumn | None",
     output: Path,
     detector: tuple[Path | None, dict[str, str] | None, list[str]],
-    ask: Literal["oddest", "surest", "spread", "doubtful"],
     random_state: int,
 ) -> Iterator["Session"]:
     """Open a session about the rows of a file."""
@@ -149,7 +140,6 @@ def _open(
             rows,
             labels,
             path=output,
-            ask=ask,
             columns=None if model is None else columns,  # which a model has already
             detector=start,
             random_state=random_state,

@@ -13,7 +13,7 @@ from fewlier.decision.drift import MAX_COUNTED, Reference
 from fewlier.density.base import Density, DensitySettings, mean_over_passes
 from fewlier.density.rows import Rows
 from fewlier.errors import UserError, parameter, warn
-from fewlier.process.memory import REMEDY, memory_limit
+from fewlier.process.memory import REMEDY, memory_of_machine
 from fewlier.process.progress import Progress, silent
 from fewlier.process.threads import one_thread
 from fewlier.score.calibrate import calibrate
@@ -282,7 +282,7 @@ def _criterion(
 
 def _announce_memory(density: Density, n_members: int, n_columns: int) -> None:
     """Say before it starts that a fit takes much memory; refuse one that takes more than all."""
-    needed, whole = bytes_to_train(density, n_members), memory_limit()
+    needed, whole = bytes_to_train(density, n_members), memory_of_machine()
     if needed > whole:
         raise UserError(
             f"A fit of {n_columns:,} columns and {n_members} members takes about "

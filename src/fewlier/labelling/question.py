@@ -30,7 +30,7 @@ class Question:
     place : float
         The share of the rows that are worth less.
     chosen : str
-        How it was chosen: "oddest", "different", "surest", "doubtful", or "by hand".
+        How it was chosen: "oddest", "different" or "by hand".
     reasons : tuple of Reason
         What its columns add to the score, the largest first.
     p_value : float or None

@@ -19,7 +19,7 @@ from fewlier.labelling.answers.answer import Answer, Stack
 from fewlier.labelling.answers.journal import now
 from fewlier.labelling.answers.ledger import Ledger
 from fewlier.labelling.answers.told import with_answers
-from fewlier.labelling.asking.choice import ASKS, BY_HAND, Ask, choose
+from fewlier.labelling.asking.choice import BY_HAND, choose
 from fewlier.labelling.asking.insight import Insight
 from fewlier.labelling.asking.pool import MAX_ROWS, Pool
 from fewlier.labelling.asking.remaining import Remaining, estimate_remaining
@@ -47,11 +47,6 @@ class Session:
     path : path or None
         The file of answers. Each is on disk before `answer` returns. If the file has answers, the
         session continues from them; the table may have more rows by then, in another order.
-    ask : {"oddest", "surest", "spread", "doubtful"}
-        "oddest": the row worth most, and every third time a different one, so that other kinds of
-        anomalies are found. "surest": always the row worth most. "spread": always a different one.
-        "doubtful": the one as likely to be an anomaly as not, which helps a detector more than
-        it finds anomalies.
     columns : mapping or str or None
         As in `AnomalyDetector`.
     detector : AnomalyDetector or None
@@ -65,9 +60,10 @@ class Session:
 
     Notes
     -----
-    Questions are chosen among all rows of a table of up to 20,000. From a larger one they are
-    chosen among the 15,000 rows worth most and 5,000 others drawn at random; at every tenth answer
-    these are chosen anew in the background, with what has been learned.
+    The next row is the one worth most, and every third time one unlike the anomalies found, so that
+    other kinds are found. Questions are chosen among all rows of a table of up to 20,000. From a
+    larger one they are chosen among the 15,000 rows worth most and 5,000 others drawn at random; at
+    every tenth answer these are chosen anew in the background, with what has been learned.
 
     Examples
     --------
@@ -95,13 +91,11 @@ class Session:
         y: object = None,
         *,
         path: PathLike | None = None,
-        ask: Ask = "oddest",
         columns: Mapping[str, str] | str | None = None,
         detector: AnomalyDetector | None = None,
         fit_every: int | None = 10,
         random_state: int = 0,
     ) -> None:
-        check_parameter("ask", ask, ask in ASKS, f"one of {', '.join(ASKS)}")
         is_seed = isinstance(random_state, int) and 0 <= random_state <= MAX_SEED
         check_parameter("random_state", random_state, is_seed, "an integer >= 0")
         if detector is not None and columns is not None:
@@ -110,7 +104,7 @@ class Session:
             )
         if detector is None:
             detector = AnomalyDetector(columns=columns, random_state=random_state)
-        self._ask, self._seed, self._guard = ask, random_state, threading.RLock()
+        self._seed, self._guard = random_state, threading.RLock()
         self._subject = subject = Subject.of(X, y, detector, random_state)
         self._ledger = Ledger(subject.table, path)
         self._fits, self._fit_every = Fits(subject, detector), fit_every
@@ -141,7 +135,7 @@ class Session:
         """
         with self._guard:
             self._keep_up()
-            choice = choose(self._ask, self._insight, len(self._answers))
+            choice = choose(self._insight, len(self._answers))
             if choice is None:
                 return None
             self._choice = int(self._pool.rows[choice.place]), choice.chosen

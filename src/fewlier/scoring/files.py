@@ -1,7 +1,6 @@
 """A detector on data files: fit, update, score, explain, evaluate; rows are scored in batches."""
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -13,7 +12,7 @@ import pyarrow as pa
 from fewlier.decision.evaluation import Evaluation, KindEvaluation, evaluate, evaluate_kinds
 from fewlier.decision.threshold import check_share
 from fewlier.detector import AnomalyDetector
-from fewlier.errors import LeftOutWarning, UserError, warn
+from fewlier.errors import UserError, warn
 from fewlier.files.folder import TableFolder
 from fewlier.files.reading import Batch, TableFile, naming
 from fewlier.files.reservoir import Reservoir
@@ -85,37 +84,30 @@ def read_rows(
     return features, labels and labels.read(is_complete=is_complete)
 
 
-def fit_file(  # noqa: PLR0913 - what the command may say
+def fit_file(
     detector: AnomalyDetector,
     file: TableFile | TableFolder,
     label: LabelColumn | None,
     *,
     answers: Answers | None = None,
     validation: TableFile | None = None,
-    strict: bool = False,
     progress: FitProgress | None = None,
 ) -> AnomalyDetector:
     """Fit a detector to the rows of files; without a label column all rows are unlabelled.
 
     The files are read once, and of very many rows a sample is kept. `answers` returns the labels
     when it is given the rows of one file, which are kept in memory, and the labels of the column.
-    `strict` refuses a table with columns that would be left out.
     """
     held_back = None if validation is None else read_rows(validation, label)
     # Either may be at fault.
     name = file.name if validation is None else f"{file.name}, {validation.name}"
-    with naming(name), warnings.catch_warnings():
-        if strict:
-            warnings.simplefilter("error", LeftOutWarning)
-        try:
-            shown = progress or FitProgress()
-            if answers is None:
-                given: tuple[object, object] = file.batches(shown.reading), label
-            else:
-                given = _read_answered(file, label, answers)
-            return detector.fit(*given, validation=held_back, progress=shown.training)
-        except LeftOutWarning as warning:
-            raise UserError(f"a strict fit must use every column. {warning}") from warning
+    with naming(name):
+        told = progress or FitProgress()
+        if answers is None:
+            given: tuple[object, object] = file.batches(told.reading), label
+        else:
+            given = _read_answered(file, label, answers)
+        return detector.fit(*given, validation=held_back, progress=told.training)
 
 
 def _read_answered(

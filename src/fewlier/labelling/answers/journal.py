@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -128,7 +127,7 @@ class Journal:
             with suppress(OSError):
                 os.ftruncate(self._file, self._n_bytes)
             raise UserError(
-                f"{self._path}: the answer was not taken, because it could not be written; "
+                f"{self._path}: the answer was not saved: "
                 f"{error.strerror}. Make room, and answer again."
             ) from error
         self._n_bytes += len(line)
@@ -150,7 +149,7 @@ class Journal:
             is_same = False
         if not is_same:
             raise UserError(
-                f"{self._path}: the answer was not taken, because the file was moved, removed or "
+                f"{self._path}: the answer was not saved, because the file was moved, removed or "
                 "replaced. Put it back, or start again."
             )
 
@@ -163,9 +162,8 @@ class Journal:
                 f"others; {error.strerror}. Give a path on another disk."
             ) from error
         if not is_ours:
-            holder = _holder(os.fstat(self._file))
             raise UserError(
-                f"{self._path}: only one session can write answers at a time; {holder} has this "
+                f"{self._path}: only one session can write answers at a time; another one has this "
                 "file open. Close it, or give another file and merge the two later."
             )
 
@@ -251,13 +249,3 @@ def _read_line(line: bytes, stack: list[Answer], where: str) -> None:
         f"{where}: every line must be an answer, or undo the last one; got another: {found}. "
         "Restore the file, or remove the line."
     )
-
-
-def _holder(file: os.stat_result) -> str:
-    """Name the process that has a lock on a file, where the system says which."""
-    with suppress(OSError):
-        locks = Path("/proc/locks").read_text("ascii")
-        device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
-        if found := re.search(rf"FLOCK .* (\d+) {device} ", locks):
-            return f"process {found[1]}"
-    return "another session"

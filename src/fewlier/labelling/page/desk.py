@@ -32,9 +32,7 @@ MOST_TEXT = 4000  # characters of a cell
 MOST_SAID = 2000  # characters of a note or a kind
 _WHY = {
     "oddest": "The row most worth asking about.",
-    "surest": "The row most worth asking about.",
     "different": "Odd in another way than the anomalies found so far.",
-    "doubtful": "As likely an anomaly as a normal row.",
 }
 
 
@@ -92,9 +90,7 @@ class Desk:
         if action not in self._changes:
             raise UserError(f"A request must be one that the page makes; got {action!r}.")
         if body.get("turn") != self._turn:
-            told = (
-                "Nothing was changed, because answers were given elsewhere. This is how it is now."
-            )
+            told = "Nothing changed: somebody answered in another window. The page now shows the current state."
             return {"error": told, "state": self._state()}
         self._n_changes += 1  # also if it fails halfway
         return self._changes[action](body) | {"state": self._state()}
