@@ -12,7 +12,7 @@ from labelling.conftest import HOSTILE, open_session, shop
 
 from fewlier import AnomalyDetector, Session
 from fewlier.labelling.page.desk import MOST_TEXT, Desk
-from fewlier.labelling.subject import cells_of
+from fewlier.labelling.session_table import cells_of
 from fewlier.process import signals
 from fewlier.process.escape import whole
 
@@ -43,7 +43,7 @@ def test_answers_reach_the_session_and_its_file(desk, session, tmp_path):
         assert standing(again) == expected
 
 
-SAID = [(1, None, None), (0, None, "looked at it"), (None, None, None), (1, "big <b>", "a\nb")]
+SAID = [(1, None, None), (0, None, "features at it"), (None, None, None), (1, "big <b>", "a\nb")]
 
 
 def test_the_reply_shows_the_next_question_and_what_was_found(desk):

@@ -16,9 +16,9 @@ from fewlier import UserError
 from fewlier.errors import FewlierWarning
 from fewlier.labelling.answers.answer import Answer
 from fewlier.labelling.answers.journal import Journal, now, read_answers
+from fewlier.labelling.answers.labels import answered_rows
 from fewlier.labelling.answers.ledger import Ledger
 from fewlier.labelling.answers.merge import merge
-from fewlier.labelling.answers.told import answered_rows
 from fewlier.table import Table
 
 ROWS = Table.of([[1, "a"], [2, "b"], [1, "a"], [3, None], [1, "a"]])
@@ -194,7 +194,7 @@ def test_a_table_that_lacks_answered_rows_is_refused(path):
 def test_a_file_that_was_moved_takes_no_answer(path):
     ledger = Ledger(ROWS, path)
     path.rename(path.with_suffix(".old"))
-    with pytest.raises(UserError, match="was not taken, because the file was moved"):
+    with pytest.raises(UserError, match="not saved, because the file was moved"):
         ledger.add(answer(ledger, 0))
     assert ledger.standing == ()
 
@@ -213,7 +213,7 @@ def test_a_full_disk_refuses_the_answer_and_leaves_the_file_whole(path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))  # a write ends halfway
     try:
         for _ in range(2):
-            with pytest.raises(UserError, match="not taken, because it could not be written"):
+            with pytest.raises(UserError, match="not saved"):
                 ledger.add(answer(ledger, 1))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

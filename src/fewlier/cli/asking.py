@@ -74,7 +74,7 @@ def _do(session: "Session", question: "Question", key: str) -> bool:
 
 def _show(session: "Session", question: "Question") -> None:
     """Print a row beside those most like it, and how far the work is."""
-    from fewlier.labelling.subject import cells_of
+    from fewlier.labelling.session_table import cells_of
     from fewlier.table.cells import number_text  # here, because help needs no numpy
 
     p_value = "" if question.p_value is None else f", p = {question.p_value:.2g}"

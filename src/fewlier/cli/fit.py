@@ -163,9 +163,9 @@ def _answers(path: Path | None) -> "Answers | None":
     """Return what puts the answers of a file among the labels."""
     if path is None:
         return None
-    from fewlier.labelling.answers.told import read_told
+    from fewlier.labelling.answers.labels import labels_of_answers
 
-    return lambda rows, labels: read_told(path, rows, labels)
+    return lambda rows, labels: labels_of_answers(path, rows, labels)
 
 
 def save(detector: "AnomalyDetector", path: Path, as_json: bool) -> None:

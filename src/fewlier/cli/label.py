@@ -177,14 +177,13 @@ def _export(table: Path, label: "LabelColumn | None", answers: Path, target: Pat
     """Write a table with the labels of a file of answers."""
     from fewlier.files.folder import open_table
     from fewlier.files.writing import check_output, create_table
-    from fewlier.labelling.answers.labelled import Labelled
-    from fewlier.labelling.answers.told import read_told
+    from fewlier.labelling.answers.labels import Labelled, labels_of_answers
     from fewlier.scoring.files import read_rows
 
     check_output(target, table, answers)
     with open_table(table) as file:
         rows, before = read_rows(file, label, is_complete=True)
-    labelled = Labelled.of(rows, read_told(answers, rows, before))
+    labelled = Labelled.of(rows, labels_of_answers(answers, rows, before))
     with create_table(target) as write:
         write(labelled.rows)
     say(f"next: {labelled.advice(str(target))}")

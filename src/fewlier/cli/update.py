@@ -57,7 +57,7 @@ def _update_by_answers(model: Path, answers: Path) -> "AnomalyDetector":
     """Let a model learn from a file of answers."""
     from fewlier.detector import AnomalyDetector
     from fewlier.files.reading import naming
-    from fewlier.labelling.answers.told import answered_rows
+    from fewlier.labelling.answers.labels import answered_rows
 
     rows, labels = answered_rows(answers)
     detector = AnomalyDetector.load(model)

@@ -1,5 +1,5 @@
 """Where the labels come from: a session that asks about one row at a time.
 
-Read in this order: answers, usual, subject, background, fits, asking, question, session, page,
+Read in this order: answers, session_table, background, asking, question, learner, session, page,
 widget.
 """

@@ -1,4 +1,4 @@
-"""`BackgroundFit`: a full fit in a process of its own, which does not hold the questions up."""
+"""`BackgroundFits`: full fits of a session, each in a process of its own, beside the questions."""
 
 import json
 import os
@@ -14,12 +14,13 @@ import pyarrow.feather
 
 from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError
-from fewlier.labelling.subject import as_given
+from fewlier.labelling.session_table import Expected, SessionTable, as_given, expected_values
 from fewlier.modelfile.file import settings_as_records, settings_from_records
 from fewlier.modelfile.state import State
 from fewlier.process.signals import removed_if_stopped
 from fewlier.table import Table
-from fewlier.table.arrays import Floats, Ints
+from fewlier.table.arrays import Codes, Floats, Ints
+from fewlier.table.labels import UNLABELLED
 
 _MODEL, _TABLE, _LABELS = "model.fewlier", "rows.arrow", "labels.npy"
 _PARAMETERS, _IS_NAMED, _P_VALUES = "parameters.json", "is_named.json", "p_values.npy"
@@ -27,6 +28,10 @@ _ERROR, _SAID = "error.txt", "said.txt"
 FIXABLE = 2
 """How the process ends where the user can mend what is wrong."""
 _PATIENCE = 10  # added to how nice the process is: whoever answers comes first
+
+
+MAX_ROWS = 50_000
+"""Most rows of a fit: those with labels, and of the others as many as there is room for."""
 
 
 class Job(NamedTuple):
@@ -98,6 +103,95 @@ class BackgroundFit:
             self._process.stdin.close()
         self._folder.cleanup()
         self._kept.__exit__(None, None, None)
+
+
+@final
+class BackgroundFits:
+    """Begins fits, and keeps what the last one found.
+
+    Attributes
+    ----------
+    latest : Finished or None
+        What the last fit that ended well found.
+    error : str or None
+        Why the last fit that ended did not end well, if so.
+    """
+
+    def __init__(self, data: SessionTable, detector: AnomalyDetector) -> None:
+        self._data, self._first = data, detector
+        self.latest: Finished | None = None
+        if data.model is not None:
+            self.latest = Finished(detector, {})
+        self.error: str | None = None
+        self._running: tuple[BackgroundFit, Codes] | None = None
+        self._known = np.empty(0, dtype=np.int8)  # the labels that the latest knows
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a fit is under way."""
+        return self._running is not None
+
+    def begin(self, codes: Codes) -> None:
+        """Begin a fit with the labels (n,) of all rows, unless one is under way."""
+        if self._running is None:
+            self._running = BackgroundFit(self._job(codes)), codes
+
+    def collect(self) -> None:
+        """Take what a fit that has ended found; its error is kept."""
+        if self._running is not None and self._running[0].is_done:
+            try:
+                self._take(*self._running)
+            except UserError as error:
+                self.error = str(error)
+
+    def detector(self, codes: Codes) -> AnomalyDetector:
+        """Return a detector that knows these labels, and wait for it if need be."""
+        if self.latest is not None and self._knows(self._known, codes):
+            return self.latest.detector
+        if self._running is not None and not self._knows(self._running[1], codes):
+            self.close()
+        self._running = self._running or (BackgroundFit(self._job(codes)), codes)
+        return self._take(*self._running).detector
+
+    def p_value(self, row: int) -> float | None:
+        """Return the p-value of a row by the latest fit; None before the first."""
+        if self.latest is None or row in self.latest.p_values:
+            return self.latest and self.latest.p_values[row]
+        return float(self.latest.detector.p_value(self._data.take(np.array([row])))[0])
+
+    def expected(self, row: int) -> dict[str, Expected]:
+        """Return what the latest fit expected of each column of a row; nothing before the first."""
+        if self.latest is None:
+            return {}
+        return expected_values(self.latest.detector, self._data.take(np.array([row])))
+
+    def close(self) -> None:
+        """Stop the fit that is under way."""
+        if self._running is not None:
+            self._running[0].close()
+            self._running = None
+
+    def _take(self, fit: BackgroundFit, codes: Codes) -> Finished:
+        self._running = None
+        self.latest, self._known, self.error = fit.wait(), codes, None
+        return self.latest
+
+    def _knows(self, known: Codes, codes: Codes) -> bool:
+        nothing = not len(known) and self._data.model is not None
+        return bool((codes == UNLABELLED).all()) if nothing else np.array_equal(known, codes)
+
+    def _job(self, codes: Codes) -> Job:
+        rows = self._rows(codes)
+        labels = np.where(codes[rows] == UNLABELLED, np.nan, codes[rows]).astype(np.float64)
+        data = self._data
+        return Job(self._first, data.table.take(rows), labels, rows, data.is_named)
+
+    def _rows(self, codes: Codes) -> Ints:
+        """Return the rows to fit to, in ascending order."""
+        labelled, others = (np.flatnonzero(part) for part in (codes >= 0, codes < 0))
+        room = max(MAX_ROWS - len(labelled), 0)
+        drawn = np.random.default_rng(0).permutation(others)[:room]
+        return np.sort(np.concatenate([labelled, drawn]))
 
 
 def _write(job: Job, folder: Path) -> None:

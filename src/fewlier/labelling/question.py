@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from fewlier.labelling.answers.answer import Answer, Cell
-from fewlier.labelling.asking.insight import Histogram
+from fewlier.labelling.asking.posterior import Histogram
 from fewlier.labelling.asking.remaining import Remaining
 from fewlier.process import markup
 from fewlier.reasons.reason import Reason
@@ -26,9 +26,9 @@ class Question:
     cells : mapping
         All of its columns as the user knows them, also those that say nothing to the score.
     score : float
-        How much it is worth looking at, in standard units.
+        How odd it is by the answers so far, in standard units.
     place : float
-        The share of the rows that are worth less.
+        The share of the rows that are less odd.
     chosen : str
         How it was chosen: "oddest", "different" or "by hand".
     reasons : tuple of Reason
@@ -65,7 +65,7 @@ class Question:
 
 
 class Ranked(NamedTuple):
-    """A row of the ranking: what it is worth, the answer that stands, and as in `Question`."""
+    """A row of the ranking: how odd it is, the answer that stands, and as in `Question`."""
 
     row: int
     score: float
@@ -104,7 +104,7 @@ class Progress:
     fit_error : str or None
         Why the last one did not end well, if so.
     scores : Histogram
-        What the rows of the table are worth.
+        How odd the rows of the table are.
     """
 
     asked: int

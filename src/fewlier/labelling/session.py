@@ -3,7 +3,6 @@
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import accumulate
 from numbers import Integral
 from typing import final
@@ -17,19 +16,14 @@ from fewlier.files.atomic import PathLike
 from fewlier.fitting.recipe import MAX_SEED
 from fewlier.labelling.answers.answer import Answer, Stack
 from fewlier.labelling.answers.journal import now
+from fewlier.labelling.answers.labels import with_answers
 from fewlier.labelling.answers.ledger import Ledger
-from fewlier.labelling.answers.told import with_answers
-from fewlier.labelling.asking.choice import BY_HAND, choose
-from fewlier.labelling.asking.insight import Insight
-from fewlier.labelling.asking.pool import MAX_ROWS, Pool
-from fewlier.labelling.asking.remaining import Remaining, estimate_remaining
-from fewlier.labelling.asking.worth import Looked, Worth
-from fewlier.labelling.fits import Fits
+from fewlier.labelling.background import BackgroundFits
+from fewlier.labelling.learner import Learner
 from fewlier.labelling.question import Progress, Question, Ranked
-from fewlier.labelling.subject import Subject
-from fewlier.labelling.usual import Expected, expected_values
+from fewlier.labelling.session_table import SessionTable
 from fewlier.table import Table
-from fewlier.table.arrays import Floats, Ints
+from fewlier.table.arrays import Floats
 from fewlier.table.labels import UNLABELLED, Labels
 
 
@@ -60,9 +54,9 @@ class Session:
 
     Notes
     -----
-    The next row is the one worth most, and every third time one unlike the anomalies found, so that
+    The next row is the oddest, and every third time one unlike the anomalies found, so that
     other kinds are found. Questions are chosen among all rows of a table of up to 20,000. From a
-    larger one they are chosen among the 15,000 rows worth most and 5,000 others drawn at random; at
+    larger one they are chosen among the 15,000 oddest rows and 5,000 others drawn at random; at
     every tenth answer these are chosen anew in the background, with what has been learned.
 
     Examples
@@ -104,18 +98,10 @@ class Session:
             )
         if detector is None:
             detector = AnomalyDetector(columns=columns, random_state=random_state)
-        self._seed, self._guard = random_state, threading.RLock()
-        self._subject = subject = Subject.of(X, y, detector, random_state)
-        self._ledger = Ledger(subject.table, path)
-        self._fits, self._fit_every = Fits(subject, detector), fit_every
-        rows = np.random.default_rng(random_state).permutation(subject.n_rows)[:MAX_ROWS]
-        measured = subject.encode(np.sort(rows))
-        self._worth = Worth.fit(subject.encoder, measured, random_state, subject.model)
-        self._threads = ThreadPoolExecutor(1, "fewlier-pool")
-        self._renewal: Future[Pool] | None = None
-        self._choice: tuple[int, str] | None = None
-        self._labels = subject.labels
-        self._pool = self._new_pool(np.zeros(len(self._worth.forest.nodes)))
+        self._guard, self._fit_every = threading.RLock(), fit_every
+        self._data = data = SessionTable.of(X, y, detector, random_state)
+        self._ledger = Ledger(data.table, path)
+        self._fits, self._learner = BackgroundFits(data, detector), Learner(data, random_state)
         self._learn()
 
     def next(self) -> Question | None:
@@ -134,12 +120,11 @@ class Session:
         (99, {'x0': 6.0, 'x1': 7.0}, 'oddest')
         """
         with self._guard:
-            self._keep_up()
-            choice = choose(self._insight, len(self._answers))
-            if choice is None:
-                return None
-            self._choice = int(self._pool.rows[choice.place]), choice.chosen
-            return self.question(self._choice[0])
+            self._fits.collect()
+            if self._fit_every and self._fits.latest is None and self._fits.error is None:
+                self._fits.begin(self._labels.codes)
+            row = self._learner.choose(len(self._answers))
+            return None if row is None else self.question(row)
 
     def answer(
         self, row: int, label: int | None, *, kind: str | None = None, note: str | None = None
@@ -165,14 +150,14 @@ class Session:
             if before is not None:  # then the score knows the answer already
                 known_then = before.score, before.p_value, before.chosen
             else:
-                score = float(self._look(row).score(self._insight.lesson)[0])
-                known_then = score, self._p_value(row), self._chosen(row)
+                learner = self._learner
+                known_then = learner.score(row), self._fits.p_value(row), learner.chosen(row)
             answer = Answer(
                 row,
                 self._ledger.key(row),
                 label,
                 now(),
-                self._subject.cells(row),
+                self._data.cells(row),
                 kind,
                 note,
                 *known_then,
@@ -181,7 +166,9 @@ class Session:
             self._ledger.add(answer)
             self._learn()
             if self._fit_every and self._ledger.n_given % self._fit_every == 0:
-                self._begin_anew()
+                self._fits.collect()
+                self._fits.begin(self._labels.codes)
+                self._learner.renew()
             return answer
 
     def undo(self) -> Answer | None:
@@ -222,24 +209,23 @@ class Session:
         """
         with self._guard:
             self._check_row(row)
-            rows, looked, insight = np.array([row]), self._look(row), self._insight
-            score = float(looked.score(insight.lesson)[0])
-            (contributions,) = self._contributions(rows)
+            learner, score = self._learner, self._learner.score(row)
+            (contributions,) = learner.contributions(np.array([row]))
             return Question(
                 len(self._answers) + 1,
                 row,
-                self._subject.cells(row),
+                self._data.cells(row),
                 score,
-                insight.place(score),
-                self._chosen(row),
-                self._subject.reasons(row, contributions, self._expected(rows)),
-                self._p_value(row),
-                *insight.nearest(looked.points[0], row),
+                learner.posterior.place(score),
+                learner.chosen(row),
+                self._data.reasons(row, contributions, self._fits.expected(row)),
+                self._fits.p_value(row),
+                *learner.posterior.nearest(learner.features(row).points[0], row),
                 self._answers.get(row),
             )
 
     def ranking(self, n: int = 100) -> tuple[Ranked, ...]:
-        """Return the n rows worth most, with the answers that stand.
+        """Return the n oddest rows, with the answers that stand.
 
         Examples
         --------
@@ -253,13 +239,12 @@ class Session:
         (99, 'anomaly', None)
         """
         with self._guard:
-            order = np.argsort(-self._insight.score, kind="stable")[:n]
-            rows, scores = self._pool.rows[order], self._insight.score[order]
-            lines = zip(rows.tolist(), scores.tolist(), self._contributions(rows), strict=True)
-            answers, reasons = self._answers, self._subject.reasons
+            rows, scores = self._learner.ranking(n)
+            added = self._learner.contributions(rows)
+            answers, reasons, p_value = self._answers, self._data.reasons, self._fits.p_value
             return tuple(
-                Ranked(row, score, answers.get(row), self._p_value(row), reasons(row, added, {}))
-                for row, score, added in lines
+                Ranked(row, score, answers.get(row), p_value(row), reasons(row, own, {}))
+                for row, score, own in zip(rows.tolist(), scores.tolist(), added, strict=True)
             )
 
     @property
@@ -279,14 +264,14 @@ class Session:
                 found=counts[1],
                 normal=counts[0],
                 skipped=counts[None],
-                known=int((self._subject.labels.codes != UNLABELLED).sum()),
+                known=int((self._data.labels.codes != UNLABELLED).sum()),
                 curve=tuple(accumulate(int(label == 1) for label in labels)),
                 kinds=dict(Counter(a.kind for a in self.history if a.kind).most_common()),
-                remaining=self._remaining(),
+                remaining=self._learner.remaining(self.history),
                 is_fitting=self._fits.is_running,
                 has_fit=latest is not None,
                 fit_error=self._fits.error,
-                scores=self._insight.histogram(),
+                scores=self._learner.posterior.histogram(),
             )
 
     @property
@@ -308,12 +293,12 @@ class Session:
     @property
     def table(self) -> Table:
         """All columns, as the user knows them."""
-        return self._subject.table
+        return self._data.table
 
     @property
     def n_rows(self) -> int:
         """Number of rows of the table."""
-        return self._subject.n_rows
+        return self._data.n_rows
 
     def _repr_html_(self) -> str:
         """Show how far the work is; `fewlier.labelling.widget.label` also asks."""
@@ -322,7 +307,7 @@ class Session:
     def close(self) -> None:
         """Stop what runs in the background, and let others write to the file."""
         self._fits.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._learner.close()
         self._ledger.close()
 
     def __enter__(self) -> "Session":
@@ -336,70 +321,8 @@ class Session:
     def _learn(self) -> None:
         """Learn from the answers that stand."""
         self._answers = {answer.row: answer for answer in self._ledger.standing}
-        self._labels = with_answers(self._subject.labels, self.history)
-        known = np.flatnonzero(self._subject.labels.codes != UNLABELLED).tolist()
-        settled = {*known, *self._answers}
-        codes, seed = self._labels.codes, self._seed
-        self._insight = Insight.of(self._worth, self._pool, codes, settled, seed)
-
-    def _new_pool(self, lesson: Floats) -> Pool:
-        known = np.flatnonzero(self._labels.codes != UNLABELLED)
-        return Pool.of(self._subject, self._worth, lesson, known, self._seed)
-
-    def _keep_up(self) -> None:
-        """Take what was done in the background, and begin the first fit."""
-        self._fits.collect()
-        if self._fit_every and self._fits.latest is None and self._fits.error is None:
-            self._fits.begin(self._labels.codes)
-        if self._renewal is not None and self._renewal.done():
-            self._pool, self._renewal = self._renewal.result(), None
-            self._learn()
-
-    def _begin_anew(self) -> None:
-        """Begin what is done in the background after every tenth answer."""
-        self._fits.collect()
-        self._fits.begin(self._labels.codes)
-        if self._renewal is None and not self._pool.is_whole:
-            self._renewal = self._threads.submit(self._new_pool, self._insight.lesson)
-
-    def _contributions(self, rows: Ints) -> Floats:
-        encoded, n_at_nodes = self._subject.encode(rows), self._pool.n_at_nodes
-        return self._worth.contributions(encoded, self._insight.lesson, n_at_nodes)
-
-    def _chosen(self, row: int) -> str:
-        """Say how a row was chosen."""
-        is_next = self._choice is not None and self._choice[0] == row
-        return self._choice[1] if self._choice is not None and is_next else BY_HAND
-
-    def _look(self, row: int) -> Looked:
-        """Look at one row, which may be outside of the pool."""
-        places = self._pool.places(np.array([row]))
-        if len(places):
-            return self._pool.looked.take(places)
-        return self._worth.look(self._subject.encode(np.array([row])))
-
-    def _p_value(self, row: int) -> float | None:
-        latest = self._fits.latest
-        if latest is None:
-            return None
-        if row in latest.p_values:
-            return latest.p_values[row]
-        return float(latest.detector.p_value(self._subject.take(np.array([row])))[0])
-
-    def _expected(self, rows: Ints) -> dict[str, Expected]:
-        latest = self._fits.latest
-        return {} if latest is None else expected_values(latest.detector, self._subject.take(rows))
-
-    def _remaining(self) -> Remaining | None:
-        asked = [a for a in self.history if a.label is not None and a.score is not None]
-        if not asked:
-            return None
-        score = np.array([a.score for a in asked])
-        is_anomaly = np.array([a.label == 1 for a in asked])
-        insight = self._insight
-        is_left = insight.codes == UNLABELLED
-        others = insight.score[is_left], self._pool.stands_for[is_left]
-        return estimate_remaining(score, is_anomaly, others, self._seed)
+        self._labels = with_answers(self._data.labels, self.history)
+        self._learner.learn(self._labels.codes, self._answers)
 
     def _check_row(self, row: int) -> None:
         if not isinstance(row, Integral) or not 0 <= row < self.n_rows:

@@ -1,4 +1,4 @@
 """Answers, kept in a file before anything else happens.
 
-Read in this order: answer, identity, journal, labelled, ledger, merge, told.
+Read in this order: answer, identity, journal, labels, ledger, merge.
 """

@@ -1,4 +1,4 @@
-"""Which row is worth asking about, and how many anomalies are left.
+"""Which row to ask about, and how many anomalies are left.
 
-Read in this order: forest, remaining, worth, pool, insight, choice.
+Read in this order: forest, remaining, kernel, pool, posterior, choice.
 """

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlier.labelling.asking.forest import alikeness
-from fewlier.labelling.asking.insight import Insight
+from fewlier.labelling.asking.posterior import Posterior
 from fewlier.table.arrays import Floats
 from fewlier.table.labels import ANOMALY
 
@@ -21,34 +21,34 @@ class Choice(NamedTuple):
     chosen: str
 
 
-def choose(insight: Insight, number: int) -> Choice | None:
+def choose(posterior: Posterior, number: int) -> Choice | None:
     """Choose among the open rows of a pool; None where no row is left.
 
-    It is the row worth most, and every third time one that differs from the anomalies found, so
+    It is the oddest row, and every third time one that differs from the anomalies found, so
     that other kinds are found.
 
     Parameters
     ----------
-    insight : Insight
+    posterior : Posterior
         What is known about the rows.
     number : int
         How many questions were answered.
     """
-    if not insight.is_open.any():
+    if not posterior.is_open.any():
         return None
-    if number % _EVERY == _EVERY - 1 and (insight.known.labels == ANOMALY).any():
-        return Choice(_different(insight), DIFFERENT)
-    return Choice(int(_open_score(insight).argmax()), ODDEST)
+    if number % _EVERY == _EVERY - 1 and (posterior.known.labels == ANOMALY).any():
+        return Choice(_different(posterior), DIFFERENT)
+    return Choice(int(_open_score(posterior).argmax()), ODDEST)
 
 
-def _open_score(insight: Insight) -> Floats:
-    return np.where(insight.is_open, insight.score, -np.inf)
+def _open_score(posterior: Posterior) -> Floats:
+    return np.where(posterior.is_open, posterior.score, -np.inf)
 
 
-def _different(insight: Insight) -> int:
-    """Return the row worth most, if a row is worth the less the more it is like a found anomaly."""
-    found = insight.known.looked.leaves[:, insight.known.labels == ANOMALY]
-    score = _open_score(insight)
-    near = np.flatnonzero(score >= score.max() - _LESS_IF_ALIKE)  # no other row can be worth more
-    most_alike = alikeness(insight.pool.looked.leaves[:, near], found).max(1)
+def _different(posterior: Posterior) -> int:
+    """Return the oddest row, if a row counts as less odd the more it is like a found anomaly."""
+    found = posterior.known.features.leaves[:, posterior.known.labels == ANOMALY]
+    score = _open_score(posterior)
+    near = np.flatnonzero(score >= score.max() - _LESS_IF_ALIKE)  # no other row can win
+    most_alike = alikeness(posterior.pool.features.leaves[:, near], found).max(1)
     return int(near[(score[near] - _LESS_IF_ALIKE * most_alike).argmax()])

@@ -6,16 +6,16 @@ from typing import final
 
 import numpy as np
 
-from fewlier.labelling.asking.worth import Looked, Worth
-from fewlier.labelling.subject import Subject
+from fewlier.labelling.asking.kernel import KernelScore, RowFeatures
+from fewlier.labelling.session_table import SessionTable
 from fewlier.table.arrays import Bools, Floats, Ints
 
 MAX_ROWS = 20_000
 """Rows of a pool at most."""
-_N_TOP = 15_000  # of a full pool, the rows worth most; the others are drawn from the rest
+_N_TOP = 15_000  # of a full pool, the oddest rows; the others are drawn from the rest
 # Standard deviations by which nearly equal rows differ at most in every input.
 _NEARLY = 0.01
-_BLOCK = 65_536  # rows looked at at a time
+_CHUNK = 65_536  # rows that are scored together
 
 
 @final
@@ -23,15 +23,15 @@ _BLOCK = 65_536  # rows looked at at a time
 class Pool:
     """Rows to choose among.
 
-    A table of up to 20,000 rows is its own pool. Of a larger one the 15,000 rows worth most are in
+    A table of up to 20,000 rows is its own pool. Of a larger one the 15,000 oddest rows are in
     it and 5,000 of the others, drawn at random, which stand for all of them.
 
     Parameters
     ----------
     rows : array (n,)
         Their numbers in the table, in ascending order.
-    looked : Looked
-        What was seen of them.
+    features : RowFeatures
+        What scores read of them.
     stands_for : array (n,)
         For how many rows of the table each stands.
     n_at_nodes : array (m,)
@@ -39,20 +39,22 @@ class Pool:
     """
 
     rows: Ints
-    looked: Looked
+    features: RowFeatures
     stands_for: Floats
     n_at_nodes: Ints
 
     @classmethod
-    def of(cls, subject: Subject, worth: Worth, lesson: Floats, known: Ints, seed: int) -> "Pool":
-        """Look at all rows of a table, some at a time, and take those worth most after a lesson.
+    def of(
+        cls, data: SessionTable, scorer: KernelScore, node_weights: Floats, known: Ints, seed: int
+    ) -> "Pool":
+        """Score all rows of a table, some at a time, and take the oddest.
 
         The `known` rows are among them in any case.
         """
-        rows, stands_for = _choose(subject, worth, lesson, known, seed)
-        looked = worth.look(subject.encode(rows))
-        n_at_nodes = np.bincount(looked.leaves.ravel(), minlength=len(worth.forest.nodes))
-        return cls(rows, looked, stands_for, n_at_nodes)
+        rows, stands_for = _choose(data, scorer, node_weights, known, seed)
+        features = scorer.read(data.encode(rows))
+        n_at_nodes = np.bincount(features.leaves.ravel(), minlength=len(scorer.forest.nodes))
+        return cls(rows, features, stands_for, n_at_nodes)
 
     @property
     def is_whole(self) -> bool:
@@ -64,7 +66,7 @@ class Pool:
         marked = np.zeros(len(self.rows), dtype=np.bool_)
         for place in places.tolist():
             if place not in self._alike:
-                points = self.looked.points
+                points = self.features.points
                 self._alike[place] = np.flatnonzero(
                     (np.abs(points - points[place]) < _NEARLY).all(1)
                 )
@@ -84,14 +86,14 @@ class Pool:
 
 
 def _choose(
-    subject: Subject, worth: Worth, lesson: Floats, known: Ints, seed: int
+    data: SessionTable, scorer: KernelScore, node_weights: Floats, known: Ints, seed: int
 ) -> tuple[Ints, Floats]:
     """Return the rows of a pool, in ascending order, and for how many each stands."""
-    every = np.arange(subject.n_rows)
+    every = np.arange(data.n_rows)
     if len(every) <= MAX_ROWS:
         return every, np.ones(len(every))
-    blocks = (every[start : start + _BLOCK] for start in range(0, len(every), _BLOCK))
-    scores = [worth.look(subject.encode(rows)).score(lesson) for rows in blocks]
+    chunks = (every[start : start + _CHUNK] for start in range(0, len(every), _CHUNK))
+    scores = [scorer.read(data.encode(rows)).score(node_weights) for rows in chunks]
     order = np.argsort(-np.concatenate(scores), kind="stable")
     order = np.concatenate([known, order[~np.isin(order, known)]])
     n_top = max(_N_TOP, len(known))

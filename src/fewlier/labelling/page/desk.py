@@ -12,10 +12,10 @@ from typing import Any, TypeAlias, final
 from fewlier.errors import UserError
 from fewlier.files.atomic import PathLike
 from fewlier.labelling.answers.answer import Answer, Cell, Stack
-from fewlier.labelling.answers.labelled import Labelled
+from fewlier.labelling.answers.labels import Labelled
 from fewlier.labelling.question import Question
 from fewlier.labelling.session import Session
-from fewlier.labelling.subject import as_given, cells_of
+from fewlier.labelling.session_table import as_given, cells_of
 from fewlier.process.escape import shown, whole
 from fewlier.process.signals import farewell
 from fewlier.reasons.reason import Reason
@@ -31,7 +31,7 @@ MOST_REASON = 60  # characters of a reason in the ranking
 MOST_TEXT = 4000  # characters of a cell
 MOST_SAID = 2000  # characters of a note or a kind
 _WHY = {
-    "oddest": "The row most worth asking about.",
+    "oddest": "The oddest row by the answers so far.",
     "different": "Odd in another way than the anomalies found so far.",
 }
 
@@ -90,8 +90,11 @@ class Desk:
         if action not in self._changes:
             raise UserError(f"A request must be one that the page makes; got {action!r}.")
         if body.get("turn") != self._turn:
-            told = "Nothing changed: somebody answered in another window. The page now shows the current state."
-            return {"error": told, "state": self._state()}
+            error = (
+                "Nothing changed: somebody answered in another window. The page now shows the "
+                "current state."
+            )
+            return {"error": error, "state": self._state()}
         self._n_changes += 1  # also if it fails halfway
         return self._changes[action](body) | {"state": self._state()}
 

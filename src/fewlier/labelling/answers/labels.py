@@ -1,17 +1,22 @@
-"""What answers say, as labels of a table, and as rows to learn from without the table."""
+"""Convert answers to labels of a table, or to a training table of their own."""
 
+import tempfile
 from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple, final
 
 import numpy as np
 import pyarrow as pa
 
 from fewlier.files.atomic import PathLike
+from fewlier.files.writing import create_table
 from fewlier.labelling.answers.answer import Cell, Stack, standing
 from fewlier.labelling.answers.identity import Identities, check_columns, locate
 from fewlier.labelling.answers.journal import read_answers
 from fewlier.table import Table
 from fewlier.table.cells import cell_text
-from fewlier.table.labels import ANOMALY, NORMAL, Labels
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, WORDS, Labels
 
 
 def with_answers(before: Labels, answers: Stack) -> Labels:
@@ -33,7 +38,7 @@ def with_answers(before: Labels, answers: Stack) -> Labels:
     return Labels(codes, names, kind_of)
 
 
-def read_told(path: PathLike, rows: object, before: Labels | None) -> Labels:
+def labels_of_answers(path: PathLike, rows: object, before: Labels | None) -> Labels:
     """Return the labels that a file of answers gives the rows of a table."""
     table, recorded = Table.of(rows), read_answers(path)
     check_columns(recorded.columns, table.names, str(path))
@@ -56,3 +61,45 @@ def _column(cells: list[Cell]) -> pa.Array:
     if any(isinstance(cell, str) for cell in cells):
         return pa.array([None if cell is None else cell_text(cell) for cell in cells], pa.string())
     return pa.array(cells, pa.float64())
+
+
+@final
+class Labelled(NamedTuple):
+    """A table with one more column, which holds the labels.
+
+    Where anomalies have kinds the labels are words: "normal", and the kinds; else 1 and 0. They are
+    missing where nothing is known.
+    """
+
+    rows: pa.Table
+    label: str
+    has_kinds: bool
+
+    @classmethod
+    def of(cls, rows: pa.Table, labels: Labels) -> "Labelled":
+        """Put labels beside a table."""
+        names = (f"label_{n}" if n else "label" for n in count())
+        name = next(name for name in names if name not in rows.column_names)
+        codes = labels.codes.tolist()
+        if labels.kinds:
+            cells = [
+                None if code == UNLABELLED else labels.kind(row) or WORDS[code]
+                for row, code in enumerate(codes)
+            ]
+        else:
+            cells = [None if code == UNLABELLED else str(code) for code in codes]
+        rows = rows.append_column(name, pa.array(cells, pa.string()))
+        return cls(rows, name, bool(labels.kinds))
+
+    def advice(self, path: str) -> str:
+        """Return the command that fits to the table, once it is at a path."""
+        normal = f" --normal {WORDS[0]}" if self.has_kinds else ""
+        return f"fewlier fit {path} --label {self.label}{normal} -o model.fewlier"
+
+    def to_csv(self) -> str:
+        """Return the table as text."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "labelled.csv"
+            with create_table(path) as write:
+                write(self.rows)
+            return path.read_text("utf-8")

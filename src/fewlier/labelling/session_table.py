@@ -1,9 +1,10 @@
-"""`Subject`: the table that questions are about, as the user knows it and as scores read it."""
+"""`SessionTable`: the table to label, as the user knows it and as scores read it."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -11,21 +12,27 @@ from fewlier.detector import AnomalyDetector
 from fewlier.errors import UserError, raise_all
 from fewlier.fitting.recipe import ignored_columns, read_schema
 from fewlier.labelling.answers.answer import Cell
-from fewlier.labelling.usual import Expected, usual_values
 from fewlier.reasons.reason import Reason
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Encoder, Schema, Table
 from fewlier.table.arrays import Floats, Ints
+from fewlier.table.date_parts import DatePart
+from fewlier.table.cells import Cells, is_text, missing
 from fewlier.table.frame import has_names
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.table.matching import match_noting_unread, match_rows, warn_of_left_out
 
+Expected: TypeAlias = dict[str, Any]
+"""The fields of a `Reason` that say what was expected."""
+
+_N_CATEGORIES = 3
+_ENDS = (0.5, 0.05, 0.95)
 _N_MEASURED = 20_000  # rows that scales of columns are taken from
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Subject:
+class SessionTable:
     """A table to label.
 
     Parameters
@@ -52,7 +59,7 @@ class Subject:
     is_named: bool = True
 
     @classmethod
-    def of(cls, X: object, y: object, detector: AnomalyDetector, seed: int) -> "Subject":
+    def of(cls, X: object, y: object, detector: AnomalyDetector, seed: int) -> "SessionTable":
         """Read rows and labels, as a fit of the detector would, or as the fitted one scores."""
         parameters = detector.get_params(deep=False)
         problems: dict[str, UserError] = {}
@@ -101,20 +108,20 @@ class Subject:
     ) -> tuple[Reason, ...]:
         """Return the columns of a row with what they add to its score, the largest first.
 
-        `expected` has what a model expected of it, by column; else what is usual stands there.
+        `expected` has what a model expected of it, by column; else what is typical stands there.
         """
         found = []
         for d in np.argsort(-contributions, kind="stable").tolist():
             name = self.schema.names[d]
             cells = self.matched.written.get(name, self.matched.cells[name])
             own = Reason(name, _cell(cells[row]), float(contributions[d]))
-            found.append(own._replace(**expected.get(name, self._usual[name])))
+            found.append(own._replace(**expected.get(name, self._typical[name])))
         return tuple(found)
 
     @cached_property
-    def _usual(self) -> dict[str, Expected]:
+    def _typical(self) -> dict[str, Expected]:
         rows = np.random.default_rng(0).permutation(self.n_rows)[:_N_MEASURED]
-        return usual_values(self.schema, self.matched.take(rows))
+        return typical_values(self.schema, self.matched.take(rows))
 
 
 def cells_of(table: Table, row: int) -> dict[str, Cell]:
@@ -138,3 +145,32 @@ def _cell(cell: Any) -> Cell:  # noqa: ANN401 - of a column of any type
     if cell is None or isinstance(cell, str):
         return cell
     return None if np.isnan(cell) else float(cell)
+
+
+def expected_values(detector: AnomalyDetector, row: object) -> dict[str, Expected]:
+    """Return what a detector expected of each column of one row, given the others."""
+    explanation = detector.explain(row)
+    reasons = explanation.tops([0], n=len(explanation.columns))[0]
+    return {reason.column: dict(list(reason._asdict().items())[3:]) for reason in reasons}
+
+
+def typical_values(schema: Schema, table: Table) -> dict[str, Expected]:
+    """Return what is typical of each column of a table in the form of its schema."""
+    return {c.name: _typical(table.cells[c.name], c.date) for c in schema.columns}
+
+
+def _typical(cells: Cells, date: DatePart | None) -> Expected:
+    """Take the middle 90 % of numbers, or the most frequent categories."""
+    gaps = missing(cells)
+    known = cells[~gaps]
+    found: Expected = {"expected_missing": float(gaps.mean())}
+    if date is not None:
+        found |= {"aspect": date.aspect.value, "form": date.form.pattern}
+    if is_text(cells):
+        counts = Counter(known.tolist()).most_common(_N_CATEGORIES)
+        return found | {"expected_categories": {name: n / len(known) for name, n in counts} or None}
+    if not len(known):
+        return found
+    ends = np.quantile(known, _ENDS)
+    names = Reason._fields[3:6]
+    return found | dict(zip(names, (date.decode(ends) if date else ends).tolist(), strict=True))

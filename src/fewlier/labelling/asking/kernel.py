@@ -1,4 +1,4 @@
-"""`Worth`: how much rows are worth looking at, at first and after each answer."""
+"""`KernelScore`: how odd rows are, before any answer and after each."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,18 +19,18 @@ from fewlier.table import Encoded, Encoder
 from fewlier.table.arrays import Codes, Floats, Ints
 from fewlier.table.labels import ANOMALY
 
-TARGETS = 8.0, -2.0
-"""What an anomaly and a normal row should score once somebody has said so, in standard units."""
+TARGET_SCORES = 8.0, -2.0
+"""The scores that a labelled anomaly and a labelled normal row should have, in standard units."""
 # How far an answer is trusted: the variance of an answer next to that of the kernel.
 _NOISE = 0.3
 # The share of isolation in what rows score at first; the rest is distance.
 _ISOLATION = 0.3
-_LEAST_SPREAD = 1e-6
-_CHUNK = 8192  # rows looked at at a time
+_MIN_SPREAD = 1e-6
+_CHUNK = 8192  # rows that are read together
 
 
-class Looked(NamedTuple):
-    """What was seen of n rows.
+class RowFeatures(NamedTuple):
+    """What scores read of n rows.
 
     `oddness` (n,) is what they score before any answer, `leaves` (t, n) where they end in the trees
     and `points` (n, i) where they lie.
@@ -40,18 +40,18 @@ class Looked(NamedTuple):
     leaves: Leaves
     points: Floats
 
-    def take(self, rows: Ints) -> "Looked":
-        """Return what was seen of some of the rows."""
-        return Looked(self.oddness[rows], self.leaves[:, rows], self.points[rows])
+    def take(self, rows: Ints) -> "RowFeatures":
+        """Return those of some of the rows."""
+        return RowFeatures(self.oddness[rows], self.leaves[:, rows], self.points[rows])
 
-    def score(self, lesson: Floats) -> Floats:
-        """Return what rows are worth after a lesson, shape (n,)."""
-        return self.oddness + add_up(lesson, self.leaves)
+    def score(self, node_weights: Floats) -> Floats:
+        """Return how odd rows are after an answer changed the weights of nodes, shape (n,)."""
+        return self.oddness + add_up(node_weights, self.leaves)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Worth:
+class KernelScore:
     r"""s(x) = u(x) + \sum_j a_j k(x, x_j), with (K + 0.3 I) a = t - u at the answered rows x_j.
 
     u is what a row scores before any answer: 0.3 times how soon it is alone in an isolation forest
@@ -85,7 +85,7 @@ class Worth:
     @one_thread()
     def fit(
         cls, encoder: Encoder, encoded: Encoded, seed: int, model: FittedModel | None = None
-    ) -> "Worth":
+    ) -> "KernelScore":
         """Take trees, neighbours and what is usual from rows of which most are normal."""
         order = np.random.default_rng(seed).permutation(len(encoded))
         near = order[: n_rows_at_most(encoder.n_inputs)], np.empty(0, dtype=np.int64)
@@ -94,7 +94,7 @@ class Worth:
         forest = Forest.grow(numbers, seed)
         alone = add_up(forest.isolation, forest.leaves(numbers))
         spread = float(alone.std())
-        isolation = float(alone.mean()), spread if spread > _LEAST_SPREAD else 1.0
+        isolation = float(alone.mean()), spread if spread > _MIN_SPREAD else 1.0
         return cls(encoder, forest, neighbours, isolation, model)
 
     @property
@@ -103,14 +103,16 @@ class Worth:
         return self.neighbours.views[0].normals.space
 
     @one_thread()
-    def look(self, encoded: Encoded) -> Looked:
-        """Look at rows, some at a time."""
+    def read(self, encoded: Encoded) -> RowFeatures:
+        """Read rows, some at a time."""
         chunks = [np.arange(len(encoded))[i : i + _CHUNK] for i in range(0, len(encoded), _CHUNK)]
-        found = [self._look(encoded.take(rows)) for rows in chunks]
+        found = [self._read(encoded.take(rows)) for rows in chunks]
         oddness, leaves, points = zip(*found, strict=True)
-        return Looked(np.concatenate(oddness), np.concatenate(leaves, 1), np.concatenate(points))
+        return RowFeatures(
+            np.concatenate(oddness), np.concatenate(leaves, 1), np.concatenate(points)
+        )
 
-    def _look(self, encoded: Encoded) -> Looked:
+    def _read(self, encoded: Encoded) -> RowFeatures:
         rows = Rows.of(encoded)
         leaves = self.forest.leaves(self._numbers.points(rows))
         if self.model is not None:
@@ -120,26 +122,26 @@ class Worth:
             alone = (add_up(self.forest.isolation, leaves) - mean) / spread
             far = self.neighbours.score(rows, {}, HeldOut(encoded.ids()))
             oddness = _ISOLATION * alone + (1 - _ISOLATION) * far
-        return Looked(oddness, leaves, self.space.place_known(rows).numpy())
+        return RowFeatures(oddness, leaves, self.space.place_known(rows).numpy())
 
-    def learn(self, known: Looked, labels: Codes) -> Floats:
+    def learn(self, known: RowFeatures, labels: Codes) -> Floats:
         """Return what answers teach: what each node of the trees adds to a score, shape (m,)."""
-        target = np.where(labels == ANOMALY, *TARGETS)
+        target = np.where(labels == ANOMALY, *TARGET_SCORES)
         kernel = alikeness(known.leaves, known.leaves)
         weight = np.linalg.solve(kernel + _NOISE * np.eye(len(labels)), target - known.oddness)
         n_trees, n_nodes = len(known.leaves), len(self.forest.nodes)
         every = np.broadcast_to(weight, known.leaves.shape)
-        lesson = np.bincount(known.leaves.ravel(), every.ravel(), minlength=n_nodes)
-        return np.asarray(lesson / n_trees, dtype=np.float64)
+        node_weights = np.bincount(known.leaves.ravel(), every.ravel(), minlength=n_nodes)
+        return np.asarray(node_weights / n_trees, dtype=np.float64)
 
     @one_thread()
-    def contributions(self, encoded: Encoded, lesson: Floats, n_rows: Ints) -> Floats:
+    def contributions(self, encoded: Encoded, node_weights: Floats, n_rows: Ints) -> Floats:
         """Return what each column adds to the score of rows, shape (n, d).
 
         Those of the trees are counted from the mean of the rows that a node has, `n_rows` (m,).
         """
         rows = Rows.of(encoded)
-        values = lesson.copy()
+        values = node_weights.copy()
         if self.model is None:
             values += _ISOLATION * self.forest.isolation / self.isolation[1]
         nodes = self.forest.with_means(values, n_rows)

@@ -1,4 +1,4 @@
-"""`Insight`: what the labels so far say of the rows of a pool."""
+"""`Posterior`: what the labels so far say of the rows of a pool."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from fewlier.labelling.asking.kernel import KernelScore, RowFeatures
 from fewlier.labelling.asking.pool import Pool
-from fewlier.labelling.asking.worth import Looked, Worth
 from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 
 # Rows of each label that are learned from at most: the kernel has a line for each.
-_MOST_KNOWN = 500
+_MAX_KNOWN = 500
 
 
 class Known(NamedTuple):
-    """Rows with a label: their places in the pool, what was seen of them, and the labels (m,)."""
+    """Rows with a label: their places in the pool, their features, and their labels (m,)."""
 
     places: Ints
-    looked: Looked
+    features: RowFeatures
     labels: Codes
 
 
@@ -34,7 +34,7 @@ class Histogram(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Insight:
+class Posterior:
     """What labels say of the rows of a pool.
 
     Parameters
@@ -43,7 +43,7 @@ class Insight:
         The rows.
     known : Known
         Those with a label, that were learned from.
-    lesson : array (m,)
+    node_weights : array (m,)
         What the labels add to a score, by node of the trees.
     codes : array (n,)
         The labels of the pool.
@@ -53,28 +53,28 @@ class Insight:
 
     pool: Pool
     known: Known
-    lesson: Floats
+    node_weights: Floats
     codes: Codes
     is_settled: Bools
 
     @classmethod
     def of(
-        cls, worth: Worth, pool: Pool, labels: Codes, settled: Collection[int], seed: int
-    ) -> "Insight":
+        cls, scorer: KernelScore, pool: Pool, labels: Codes, settled: Collection[int], seed: int
+    ) -> "Posterior":
         """Learn from the labels (n,) of all rows of a table; `settled` rows need none."""
         codes = labels[pool.rows]
         places = np.concatenate([_some(codes, label, seed) for label in (ANOMALY, NORMAL)])
-        known = Known(places, pool.looked.take(places), codes[places])
-        lesson = np.zeros(len(worth.forest.nodes))
+        known = Known(places, pool.features.take(places), codes[places])
+        node_weights = np.zeros(len(scorer.forest.nodes))
         if len(places):
-            lesson = worth.learn(known.looked, known.labels)
+            node_weights = scorer.learn(known.features, known.labels)
         done = pool.places(np.array(sorted(settled), dtype=np.int64))
-        return cls(pool, known, lesson, codes, pool.nearly_equal(done))
+        return cls(pool, known, node_weights, codes, pool.nearly_equal(done))
 
     @cached_property
     def score(self) -> Floats:
-        """What rows are worth, shape (n,)."""
-        return self.pool.looked.score(self.lesson)
+        """How odd the rows are, shape (n,)."""
+        return self.pool.features.score(self.node_weights)
 
     @property
     def is_open(self) -> Bools:
@@ -82,12 +82,12 @@ class Insight:
         return ~self.is_settled
 
     def place(self, score: float) -> float:
-        """Return the share of the rows of the table that are worth less."""
+        """Return the share of the rows of the table that are less odd."""
         below = self.pool.stands_for[self.score < score].sum()
         return float(below / self.pool.stands_for.sum())
 
     def histogram(self, n_bars: int = 60) -> Histogram:
-        """Return what the rows of the table are worth."""
+        """Return what the rows of the table are scorer."""
         counts, edges = np.histogram(self.score, n_bars, weights=self.pool.stands_for)
         return Histogram(float(edges[0]), float(edges[-1]), counts.tolist())
 
@@ -99,7 +99,7 @@ class Insight:
         """
         usual = self.score <= np.median(self.score)
         is_normal = (self.codes == NORMAL) | ((self.codes == UNLABELLED) & usual)
-        distance = ((self.pool.looked.points - point) ** 2).sum(1)
+        distance = ((self.pool.features.points - point) ** 2).sum(1)
         distance[self.pool.rows == row] = np.inf
         return tuple(  # type: ignore[return-value] # of two
             self._least(np.where(some, distance, np.inf))
@@ -114,6 +114,6 @@ class Insight:
 def _some(codes: Codes, label: int, seed: int) -> Ints:
     """Return the places of one label, or some of them."""
     places = np.flatnonzero(codes == label)
-    if len(places) <= _MOST_KNOWN:
+    if len(places) <= _MAX_KNOWN:
         return places
-    return np.sort(np.random.default_rng(seed).permutation(places)[:_MOST_KNOWN])
+    return np.sort(np.random.default_rng(seed).permutation(places)[:_MAX_KNOWN])
