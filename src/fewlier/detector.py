@@ -24,7 +24,7 @@ from fewlier.fitting.training_rows import read_training_rows, read_validation
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.process import markup
 from fewlier.process.memory import within_memory
-from fewlier.process.progress import Progress, silent
+from fewlier.process.progress import Progress, no_progress
 from fewlier.reasons.explanation import Explanation, reasons_of_anomalies
 from fewlier.score.calibrate import held_out_scores
 from fewlier.score.model import FittedModel
@@ -197,7 +197,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         y: object = None,
         *,
         validation: tuple[object, object] | None = None,
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> "AnomalyDetector":
         """Learn what normal rows look like, and what sets the labelled anomalies apart.
 
@@ -235,7 +235,9 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         self._remember_columns(rows.names, rows.has_names)
         return self._take(model, plan, history, rows.notes, started)
 
-    def update(self, X: object, y: object, *, progress: Progress = silent) -> "AnomalyDetector":
+    def update(
+        self, X: object, y: object, *, progress: Progress = no_progress
+    ) -> "AnomalyDetector":
         """Learn from more labelled rows, without the table that the detector was fitted to.
 
         This is a new fit to these rows and to those that the model keeps, with columns read as

@@ -14,7 +14,7 @@ from fewlier import AnomalyDetector, Session
 from fewlier.labelling.page.desk import MOST_TEXT, Desk
 from fewlier.labelling.session_table import cells_of
 from fewlier.process import signals
-from fewlier.process.escape import whole
+from fewlier.process.escape import full_number
 
 
 def ask(desk, action="state", **body):
@@ -75,7 +75,7 @@ def test_a_card_shows_every_column_of_the_row_and_of_the_rows_beside_it(desk, se
     for name in ("amount", "visits", "weight"):
         for key, number in {"value": card["row"], **card["beside"]}.items():
             cell = cells_of(session.table, number)[name]
-            assert shown[name][key] == (None if cell is None else whole(cell))
+            assert shown[name][key] == (None if cell is None else full_number(cell))
     unscored = [cell["column"] for cell in card["cells"] if "adds" not in cell]
     assert unscored == ["id", "note"]
     adds = [cell["adds"] for cell in card["cells"] if "adds" in cell]

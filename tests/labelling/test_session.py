@@ -154,10 +154,9 @@ def test_refuses_a_kind_of_a_normal_row(session):
 
 def test_refuses_other_parameters():
     X, _ = planted(n=20)
-    with pytest.raises(UserError, match="'ask' must be one of oddest"):
-        Session(X, ask="best")
-    with pytest.raises(UserError, match="'random_state'"):
+    with pytest.raises(UserError) as caught:
         Session(X, random_state=-1)
+    assert (caught.value.parameter, caught.value.got) == ("random_state", -1)
 
 
 @pytest.mark.slow

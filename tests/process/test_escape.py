@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.process.escape import number, rounded, shown, whole
+from fewlier.process.escape import full_number, number, rounded, shown
 
 
 @given(st.text())
@@ -69,7 +69,7 @@ def test_numbers_are_written_without_exponents_and_their_whole_part_is_exact(val
 
 @given(st.floats(-1e300, 1e300))
 def test_every_number_is_written_alone_and_beside_others(value):
-    for text in (number(value), number(value, [1e6]), rounded(value, 2), whole(value)):
+    for text in (number(value), number(value, [1e6]), rounded(value, 2), full_number(value)):
         read = float(text.replace(",", ""))
         assert read == pytest.approx(value, rel=1e-4, abs=0.005)
-    assert float(whole(value).replace(",", "")) == pytest.approx(value, rel=1e-11, abs=0)
+    assert float(full_number(value).replace(",", "")) == pytest.approx(value, rel=1e-11, abs=0)

@@ -26,30 +26,33 @@ def run(code, **options):
 
 
 def test_it_ends_from_a_call_that_never_returns():
-    code = f"signals.listen()\nthreading.Timer(0.1, lambda: {KILL.strip()}).start()\n"
+    code = f"signals.handle_signals()\nthreading.Timer(0.1, lambda: {KILL.strip()}).start()\n"
     done = run(code + "lock = threading.Lock(); lock.acquire(); lock.acquire()")
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "fewlier: stopped.\n")
 
 
 def test_the_innermost_farewell_is_said_and_only_inside_its_block():
-    code = "signals.listen()\nwith signals.farewell(lambda: 'one.'):\n"
-    code += "    with signals.farewell(lambda: 'two.'): pass\n    " + KILL + "    time.sleep(60)"
+    code = "signals.handle_signals()\nwith signals.said_if_stopped(lambda: 'one.'):\n"
+    code += (
+        "    with signals.said_if_stopped(lambda: 'two.'): pass\n    " + KILL + "    time.sleep(60)"
+    )
     assert run(code).stderr == "fewlier: one.\n"
 
 
 def test_a_step_that_must_happen_whole_does_and_none_begins_after(tmp_path):
-    code = "signals.listen()\nwith signals.whole():\n    " + KILL
+    code = "signals.handle_signals()\nwith signals.uninterrupted():\n    " + KILL
     code += "    time.sleep(0.3)\n    open('first', 'x').close()\n"
-    code += (
-        "time.sleep(0.3)\nwith signals.whole():\n    open('second', 'x').close()\ntime.sleep(60)"
-    )
+    code += "time.sleep(0.3)\nwith signals.uninterrupted():\n"
+    code += "    open('second', 'x').close()\ntime.sleep(60)"
     done = run(code, cwd=tmp_path)
     assert done.returncode == 143
     assert [path.name for path in tmp_path.iterdir()] == ["first"]
 
 
 def test_files_and_folders_that_are_not_finished_are_removed(tmp_path):
-    code = "from fewlier.files.atomic import replacing\nsignals.listen()\nos.mkdir('folder')\n"
+    code = (
+        "from fewlier.files.atomic import replacing\nsignals.handle_signals()\nos.mkdir('folder')\n"
+    )
     code += "open('folder/file', 'x').close()\nos.mkdir('kept')\n"
     code += "with signals.removed_if_stopped('kept'): pass\n"
     code += (
@@ -63,14 +66,14 @@ def test_files_and_folders_that_are_not_finished_are_removed(tmp_path):
 
 
 def test_nothing_goes_on_once_a_signal_has_come():
-    code = "signals.listen()\n" + KILL + "print('more', flush=True)\nos._exit(0)"
+    code = "signals.handle_signals()\n" + KILL + "print('more', flush=True)\nos._exit(0)"
     done = run(code)
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "fewlier: stopped.\n")
 
 
 @pytest.mark.parametrize("stream", ["closed", "full"])
 def test_it_ends_where_nobody_listens(stream):
-    code = "signals.listen()\n"
+    code = "signals.handle_signals()\n"
     code += "os.close(2)\n" if stream == "closed" else "os.set_blocking(2, False)\n"
     if stream == "full":
         code += "try:\n    while True: os.write(2, b'x' * 4096)\n"

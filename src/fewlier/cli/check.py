@@ -102,6 +102,8 @@ def _print(found: "TableCheck", name: str, command: str) -> None:
     headings = "column", "taken for", "missing", "because"
     print_grid(headings, lines, right=["missing"], most=MAX_SHOWN)
     echo_facts([("labels", _labels(found)), ("look at", found.notes), ("fit would", _fit(found))])
+    if not found.problems:
+        echo_facts([("fit time", f"{_rough(found.seconds)} on two cores")])
     echo_facts([("command", _command(found, command))])
 
 
@@ -145,7 +147,6 @@ def _fit(found: "TableCheck") -> Iterator[str]:
     n_left = sum(column.kind == LEFT_OUT for column in found.columns)
     left_out = f" and leave out {n_left:,}" if n_left else ""
     yield f"learn from {_counted(len(found.columns) - n_left, 'column')}{left_out}"
-    yield f"take {_rough(found.seconds)} on two cores; it measures first"
 
 
 def _command(found: "TableCheck", command: str) -> Iterator[str]:

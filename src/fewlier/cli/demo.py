@@ -65,7 +65,7 @@ def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
     """Write the report, where the packages for it are installed; say whether it was."""
     from fewlier.cli.demonstration import LABEL, test_rows
     from fewlier.files.reading import RowsInMemory
-    from fewlier.process.progress import silent
+    from fewlier.process.progress import no_progress
     from fewlier.report.facts import gather
     from fewlier.report.page import require_extra, write_report
     from fewlier.table.label_column import LabelColumn
@@ -81,7 +81,7 @@ def _report(detector: "AnomalyDetector", split: "Split", path: Path) -> bool:
         LabelColumn(LABEL),
         source="test.csv",
         model=MODEL,
-        progress=silent,
+        progress=no_progress,
     )
     write_report(facts, path)
     return True

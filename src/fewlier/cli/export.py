@@ -8,7 +8,7 @@ from fewlier.cli.inputs import check_file_output
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json, say
 from fewlier.errors import missing_package
-from fewlier.process.signals import farewell
+from fewlier.process.signals import said_if_stopped
 
 
 def export(
@@ -27,7 +27,7 @@ def export(
     """Write a model as one ONNX graph: columns in; score, p-value and decision out."""
     check_file_output(output, "A graph", model)
     _require_extra(check)
-    with farewell(lambda: "stopped; no graph was written."):
+    with said_if_stopped(lambda: "stopped; no graph was written."):
         say("writing the graph; this takes half a minute to a few minutes.")
         from fewlier.detector import AnomalyDetector
         from fewlier.export.onnx.export import export as write

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fewlier.cli import options
-from fewlier.cli.asking import ask_in_terminal, progress_in_words
 from fewlier.cli.inputs import check_file_output, read_columns, read_label, read_missing
 from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_json, say
+from fewlier.cli.terminal import ask_in_terminal, progress_in_words
 from fewlier.errors import UserError
 
 if TYPE_CHECKING:
@@ -154,14 +154,14 @@ def _serve(session: "Session", table: Path, page: tuple[int, bool], model_out: P
     """Serve the page until the program is stopped."""
     from fewlier.labelling.page.app import serving
     from fewlier.labelling.page.desk import Desk
-    from fewlier.process.signals import farewell
+    from fewlier.process.signals import said_if_stopped
 
     def if_stopped() -> str:
         return f"stopped; {len(session.history)} answers are kept."
 
     port, browser = page
     desk = Desk(session, name=table.name, model_path=model_out)
-    with serving(desk, port) as address, farewell(if_stopped):
+    with serving(desk, port) as address, said_if_stopped(if_stopped):
         say(f"label the rows at {address}")
         say("Ctrl-C ends; answers are kept.")
         if browser:

@@ -12,8 +12,8 @@ import typer
 
 from fewlier.errors import FewlierWarning, LabelWarning
 from fewlier.process.escape import shown
-from fewlier.process.progress import FitProgress, Progress, ReadSoFar
-from fewlier.process.signals import farewell
+from fewlier.process.progress import FitProgress, Progress, ReadProgress
+from fewlier.process.signals import said_if_stopped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,7 +139,7 @@ def fit_progress(if_stopped: str) -> Iterator[FitProgress]:
     """Show how far a fit has come: first what it has read, with bytes and rows, then its epochs."""
     with _phases("reading", if_stopped) as show:
 
-        def read(so_far: ReadSoFar) -> None:
+        def read(so_far: ReadProgress) -> None:
             amount = f"{_size(so_far.n_bytes)}, {so_far.n_rows:,} rows"
             show("reading", so_far.share, amount)
 
@@ -160,7 +160,7 @@ def _phases(first: str, if_stopped: str) -> Iterator[Show]:
         at = "" if latest is None else f" at {latest:.0%}"
         return f"stopped {phase}{at}; {if_stopped}"
 
-    with _shown() as show, farewell(sentence):
+    with _shown() as show, said_if_stopped(sentence):
         yield update
 
 

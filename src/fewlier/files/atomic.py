@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from fewlier.process.signals import removed_if_stopped, whole
+from fewlier.process.signals import removed_if_stopped, uninterrupted
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -37,7 +37,7 @@ def replacing(path: PathLike, check: Callable[[Path], object] | None = None) -> 
     target = Path(path).resolve()
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     with removed_if_stopped(temporary):
-        with whole():
+        with uninterrupted():
             file = temporary.open("xb")
         try:
             with file:
@@ -46,7 +46,7 @@ def replacing(path: PathLike, check: Callable[[Path], object] | None = None) -> 
                 os.fsync(file.fileno())
             if check is not None:
                 check(temporary)
-            with whole():
+            with uninterrupted():
                 if target.exists():
                     shutil.copymode(target, temporary)
                 _rename(temporary, target)
@@ -80,13 +80,13 @@ def writing_folder(path: PathLike) -> Iterator[Path]:
     target = Path(path).resolve()
     was_there, incomplete = target.exists(), target / INCOMPLETE
     with removed_if_stopped(target):
-        with whole():
+        with uninterrupted():
             target.mkdir(exist_ok=True)
             incomplete.touch()
         try:
             _empty(target, incomplete)
             yield target
-            with whole():
+            with uninterrupted():
                 for left in target.rglob(".*.tmp"):  # of a writer that was killed
                     left.unlink()
                 (target / SUCCESS).touch()

@@ -4,7 +4,7 @@ import glob
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from fewlier.files.parquet import MAGIC, ParquetFile
 from fewlier.files.reading import Batch, TableFile, is_standard, naming
 from fewlier.files.text import CsvFile, first_bytes
 from fewlier.process.escape import list_names, list_some
-from fewlier.process.progress import ReadSoFar, Tell, untold
+from fewlier.process.progress import ReadProgress, no_progress
 
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt")
 PACKED = (".gz", ".bz2", ".zst")
@@ -165,7 +165,7 @@ class TableFolder:
                 yield file, n_before
             n_before += size
 
-    def batches(self, tell: Tell = untold) -> Iterator[Batch]:
+    def batches(self, progress: Callable[[ReadProgress], None] = no_progress) -> Iterator[Batch]:
         """Yield the rows of all files, of which some may have none, and tell how much was read."""
         n_rows = 0
         for file, n_before in self.files():
@@ -175,7 +175,7 @@ class TableFolder:
                 n_of_file += batch.rows.num_rows
                 n_bytes = n_before + file.bytes_read()
                 share = min(n_bytes / max(sum(self.sizes), 1), 1.0)
-                tell(ReadSoFar(share, n_bytes, n_rows + n_of_file))
+                progress(ReadProgress(share, n_bytes, n_rows + n_of_file))
             n_rows += n_of_file
 
 

@@ -1,7 +1,7 @@
 """Data files in: CSV and Parquet, plain or compressed, batch by batch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from fewlier.errors import UserError, locate
 from fewlier.files.atomic import PathLike
-from fewlier.process.progress import ReadSoFar, Tell, untold
+from fewlier.process.progress import ReadProgress, no_progress
 from fewlier.table.cells import Cells, as_text
 from fewlier.table.columns import Column, Kind
 from fewlier.table.dates import DateForm
@@ -135,7 +135,9 @@ class TableFile(ABC):
         """Names of its columns."""
         return tuple(self.schema.names)
 
-    def batches(self, tell: Tell = untold, *, may_be_empty: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, progress: Callable[[ReadProgress], None] = no_progress, *, may_be_empty: bool = False
+    ) -> Iterator[Batch]:
         """Yield the rows in order, and tell after each batch how much was read.
 
         A file without rows is an error unless it may be empty; then it has one batch, without any.
@@ -146,7 +148,7 @@ class TableFile(ABC):
                 if rows.num_rows:
                     yield Batch(self.name, rows, start, self.delimiter)
                 start += rows.num_rows
-                tell(ReadSoFar(self.share_read(), self.bytes_read(), start))
+                progress(ReadProgress(self.share_read(), self.bytes_read(), start))
             if not start and may_be_empty:
                 yield Batch(self.name, self.schema.empty_table(), 0, self.delimiter)
             elif not start:

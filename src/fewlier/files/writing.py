@@ -20,7 +20,7 @@ from fewlier.errors import UserError
 from fewlier.files.atomic import PathLike, replacing, writing_folder
 from fewlier.files.reading import Batch, is_standard
 from fewlier.files.text import DELIMITERS
-from fewlier.process.signals import whole
+from fewlier.process.signals import uninterrupted
 from fewlier.table.arrays import Floats
 
 Write: TypeAlias = Callable[[pa.Table], None]
@@ -115,7 +115,7 @@ def check_output(path: PathLike, *inputs: PathLike) -> None:
         if target.is_file() or not target.exists():
             # Found out now, not after an hour of training.
             probe = target.resolve().with_name(f".{secrets.token_hex(8)}.tmp")
-            with whole(), probe.open("xb"):
+            with uninterrupted(), probe.open("xb"):
                 probe.unlink()
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
         raise _not_writable(path, error) from error
@@ -151,7 +151,7 @@ def check_folder_output(path: PathLike, *inputs: PathLike, overwrite: bool = Fal
         )
     try:
         probe = (target if target.exists() else target.parent) / f".{secrets.token_hex(8)}.tmp"
-        with whole():
+        with uninterrupted():
             probe.mkdir()
             probe.rmdir()
     except OSError as error:

@@ -14,7 +14,7 @@ from fewlier.density.base import Density, DensitySettings, mean_over_passes
 from fewlier.density.rows import Rows
 from fewlier.errors import UserError, parameter, warn
 from fewlier.process.memory import REMEDY, memory_of_machine
-from fewlier.process.progress import Progress, silent
+from fewlier.process.progress import Progress, no_progress
 from fewlier.process.threads import one_thread
 from fewlier.score.calibrate import calibrate
 from fewlier.score.ensemble import Ensemble, FittedMember
@@ -68,7 +68,7 @@ class Recipe:
     false_alarm_rate: float
 
 
-def fit_plan(plan: Plan, recipe: Recipe, progress: Progress = silent) -> Fitted:
+def fit_plan(plan: Plan, recipe: Recipe, progress: Progress = no_progress) -> Fitted:
     """Fit a model; return it with the history of its members."""
     template = make_template(plan.encoder, recipe, plan.seed)
     members = plan.members(recipe.lambdas)
@@ -81,7 +81,7 @@ def fit_plan(plan: Plan, recipe: Recipe, progress: Progress = silent) -> Fitted:
 
 
 def fit_update(
-    model: FittedModel, plan: Plan, recipe: Recipe, progress: Progress = silent
+    model: FittedModel, plan: Plan, recipe: Recipe, progress: Progress = no_progress
 ) -> Fitted:
     """Fit a model anew to kept and new rows, whose columns are read as before.
 

@@ -16,8 +16,8 @@ from fewlier.reasons.reason import Reason
 from fewlier.score.model import FittedModel
 from fewlier.table import Encoded, Encoder, Schema, Table
 from fewlier.table.arrays import Floats, Ints
-from fewlier.table.date_parts import DatePart
 from fewlier.table.cells import Cells, is_text, missing
+from fewlier.table.date_parts import DatePart
 from fewlier.table.frame import has_names
 from fewlier.table.labels import ANOMALY, Labels
 from fewlier.table.matching import match_noting_unread, match_rows, warn_of_left_out

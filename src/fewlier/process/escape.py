@@ -48,7 +48,7 @@ def number(value: float, beside: Iterable[float] = (), *, digits: int = _DIGITS)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def whole(value: float) -> str:
+def full_number(value: float) -> str:
     """Return a number as `number` does, with all the digits that people type: 0.3, not 0.3...04."""
     return number(value, digits=12)
 

@@ -7,7 +7,7 @@ Progress: TypeAlias = Callable[[float | None], None]
 """Called now and then with the share of the work that is done, 0 to 1, or None if unknown."""
 
 
-class ReadSoFar(NamedTuple):
+class ReadProgress(NamedTuple):
     """How far the reading of files has come: the share, None if unknown, the bytes, the rows."""
 
     share: float | None
@@ -15,20 +15,12 @@ class ReadSoFar(NamedTuple):
     n_rows: int
 
 
-Tell: TypeAlias = Callable[[ReadSoFar], None]
-"""Called after each batch that is read."""
-
-
-def silent(share: float | None) -> None:
+def no_progress(_: object) -> None:
     """Report nothing."""
-
-
-def untold(so_far: ReadSoFar) -> None:
-    """Report nothing of what is read."""
 
 
 class FitProgress(NamedTuple):
     """What hears how far a fit to files has come, while it reads and while it trains."""
 
-    reading: Tell = untold
-    training: Progress = silent
+    reading: Callable[[ReadProgress], None] = no_progress
+    training: Progress = no_progress

@@ -1,10 +1,10 @@
 """How the program ends when a signal says so: at once, and with nothing half done.
 
-A signal handler that raises does so in the middle of whatever runs, also of libraries that cannot
-bear it (`Condition.wait` then releases a lock that it does not hold), and only after a long call
-has returned. So no handler raises here. A thread waits for signals: it removes what is half
-written, says where the work stood, and ends the process, whatever the other threads do. It waits
-only for what must happen whole; the main thread goes no further.
+A signal handler that raises does so in the middle of whatever runs, including libraries that are
+not interrupt-safe (`Condition.wait` then releases a lock that it does not hold), and only after a
+long call has returned. So no handler raises here. A thread waits for signals: it removes what is
+half written, says where the work stood, and ends the process, whatever the other threads do. It
+waits only for what must happen whole; the main thread goes no further.
 
 The module imports next to nothing, so that a program listens before it loads anything large.
 """
@@ -31,12 +31,12 @@ _whole = threading.RLock()
 _own = threading.local()  # how many such steps the thread is in
 _is_told, _never = threading.Event(), threading.Event()
 _unfinished: set[str] = set()
-_farewells: list[Callable[[], str]] = [lambda: "stopped."]
+_last_words: list[Callable[[], str]] = [lambda: "stopped."]
 
 
 @contextmanager
-def whole() -> Iterator[None]:
-    """Let no stop come between the steps of the block, which must be short.
+def uninterrupted() -> Iterator[None]:
+    """Defer termination until the block has finished, which must be short.
 
     What creates or replaces a file belongs in such a block: after a stop none begins.
     """
@@ -62,16 +62,16 @@ def removed_if_stopped(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def farewell(sentence: Callable[[], str]) -> Iterator[None]:
-    """Say this sentence when the program is stopped inside the block."""
-    _farewells.append(sentence)
+def said_if_stopped(sentence: Callable[[], str]) -> Iterator[None]:
+    """Print this sentence when the program is stopped inside the block."""
+    _last_words.append(sentence)
     try:
         yield
     finally:
-        _farewells.remove(sentence)
+        _last_words.remove(sentence)
 
 
-def listen() -> None:
+def handle_signals() -> None:
     """End this process with 128 + n when it gets one of `SIGNALS`; for the main thread, once."""
     reader, writer = os.pipe()
     if hasattr(os, "set_blocking"):  # on Windows from Python 3.12 on
@@ -83,8 +83,8 @@ def listen() -> None:
             signal.signal(number, _noted)
 
 
-def hand_over() -> None:
-    """Leave the signals to somebody else, who answers them from now on; for the main thread."""
+def release_signals() -> None:
+    """Leave signals to another handler from now on; for the main thread."""
     signal.set_wakeup_fd(-1)
 
 
@@ -108,7 +108,7 @@ def _wait(reader: int) -> None:
 def _leave() -> None:
     # Nothing is imported here: the main thread may be held while it has the lock of an import.
     _whole.acquire(timeout=_PATIENCE)  # for good
-    sentence = _farewells[-1]()
+    sentence = _last_words[-1]()
     if "multiprocessing" in sys.modules:
         for process in sys.modules["multiprocessing"].active_children():
             process.kill()

@@ -17,7 +17,7 @@ from fewlier.files.folder import TableFolder
 from fewlier.files.reading import Batch, TableFile, naming
 from fewlier.files.reservoir import Reservoir
 from fewlier.files.writing import Spool, Write
-from fewlier.process.progress import FitProgress, Progress, silent
+from fewlier.process.progress import FitProgress, Progress, no_progress
 from fewlier.reasons.explanation import Explanation
 from fewlier.score.model import FittedModel
 from fewlier.scoring.batches import (
@@ -121,7 +121,7 @@ def _read_answered(
 
 
 def update_file(
-    detector: AnomalyDetector, file: TableFile, label: LabelColumn, progress: Progress = silent
+    detector: AnomalyDetector, file: TableFile, label: LabelColumn, progress: Progress = no_progress
 ) -> AnomalyDetector:
     """Let a detector learn from the labelled rows of a file, which may have further columns."""
     labels = FileLabels(label, file)
@@ -143,7 +143,7 @@ def score_file(
     *,
     typed: bool = False,
     fdr: float | None = None,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> ScoreReport:
     """Write every row with its score, verdict, p-value and, for anomalies, reasons.
 
@@ -250,7 +250,7 @@ def explain_file(
     n_rows: int | None,
     label: LabelColumn | None = None,
     chosen: Sequence[int] = (),
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> ExplainedRows:
     """Explain the highest-scored rows of a file; all where n_rows is None.
 
@@ -286,7 +286,7 @@ def _chosen(batches: Iterable[Batch], file: str, numbers: Sequence[int]) -> Iter
 
 
 def evaluate_file(
-    detector: AnomalyDetector, file: TableFile, label: LabelColumn, progress: Progress = silent
+    detector: AnomalyDetector, file: TableFile, label: LabelColumn, progress: Progress = no_progress
 ) -> Evaluation:
     """Compare scores with labels."""
     labels = FileLabels(label, file)

@@ -15,7 +15,7 @@ from fewlier.files.folder import TableFolder
 from fewlier.files.reading import Batch, naming
 from fewlier.files.streams import check_types
 from fewlier.files.writing import create_folder, create_table, output_names
-from fewlier.process.progress import Progress, silent
+from fewlier.process.progress import Progress, no_progress
 from fewlier.score.model import FittedModel
 from fewlier.scoring.batches import (
     ScoreReport,
@@ -43,7 +43,7 @@ When it ends or is closed, nobody writes any more.
 
 
 def score_jobs(
-    model: FittedModel, jobs: Sequence[Job], progress: Progress = silent
+    model: FittedModel, jobs: Sequence[Job], progress: Progress = no_progress
 ) -> Generator[Tally]:
     """Score files in this process, in their order; the counts are the same in every process.
 
@@ -70,7 +70,7 @@ def score_folder(
     *,
     fdr: float | None = None,
     score: ScoreJobs = score_jobs,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> ScoreReport:
     """Score the rows of many files into a folder, each file into one of its name and format.
 

@@ -15,7 +15,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from fewlier.errors import UserError
-from fewlier.process.signals import hand_over, removed_if_stopped
+from fewlier.process.signals import release_signals, removed_if_stopped
 from fewlier.service.limits import Limits
 from fewlier.service.log import LOGGING
 
@@ -65,7 +65,7 @@ class Address(NamedTuple):
         names = (*LOOPBACK, self.host, *self.hosts)
         return tuple(f"[{name}]" if ":" in name else name for name in names)
 
-    def listen(self) -> socket.socket:
+    def handle_signals(self) -> socket.socket:
         """Return a socket that listens there."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
@@ -101,7 +101,7 @@ def serve(
     served = Served.of(path)  # what is wrong with a file is said here, and not by every worker
     with tempfile.TemporaryDirectory(prefix="fewlier-serve-") as folder, removed_if_stopped(folder):
         threads = max(1, (os.cpu_count() or 1) // n_workers)
-        with address.listen() as listening:
+        with address.handle_signals() as listening:
             who = address.known_hosts(), address.token
             make = partial(make_app, threads, path.absolute(), Path(folder), limits, *who)
             host, port = listening.getsockname()[:2]
@@ -110,7 +110,7 @@ def serve(
             say(f"serving {served.name} at http://{where} by {by}; Ctrl-C stops it.")
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # where the workers count
             supervisor = Supervisor(_config(make, n_workers, limits.seconds), [listening])
-            hand_over()  # to the supervisor, who has its handlers by now
+            release_signals()  # to the supervisor, who has its handlers by now
             supervisor.run()
     if any(one.process.exitcode == STARTUP_FAILURE for one in supervisor.processes):
         raise UserError("A worker could not start, so the service has ended; the log has more.")

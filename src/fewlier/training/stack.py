@@ -15,7 +15,7 @@ from fewlier.density.base import Density, mean_over_passes
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
 from fewlier.density.terms import row_log_p, substitutes_from
-from fewlier.process.progress import Progress, silent
+from fewlier.process.progress import Progress, no_progress
 from fewlier.process.threads import one_thread
 from fewlier.table.arrays import Ints
 from fewlier.training.adam import Adam
@@ -74,7 +74,7 @@ def train(
     rows: Rows,
     members: Sequence[Member],
     settings: Settings,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     doubtful: Bool[Tensor, " rows"] | None = None,
 ) -> list[Trained]:
     """Train every member from the same template; each comes out as if trained alone.

@@ -5,8 +5,8 @@ Read in this order: options, outcome, datasets, reproduce, compare, adgym, studi
 
 from typing import NoReturn
 
-from fewlier.cli.streams import prepare_streams
-from fewlier.process.signals import listen
+from fewlier.cli import prepare_streams
+from fewlier.process.signals import handle_signals
 
 __all__ = ["main", "run"]
 
@@ -14,7 +14,7 @@ __all__ = ["main", "run"]
 def run() -> NoReturn:
     """Run the command line as a process of its own, which a signal ends from the first moment."""
     prepare_streams()  # first: whatever is opened takes the number of a closed one
-    listen()
+    handle_signals()
     from fewlier.cli.ending import run_and_leave
     from fewlier_bench.cli.app import app
 

@@ -13,7 +13,7 @@ from fewlier.cli.inputs import read_names
 from fewlier.cli.options import AsJson
 from fewlier.cli.screen import progress, say
 from fewlier.errors import UserError
-from fewlier.process.signals import removed_if_stopped, whole
+from fewlier.process.signals import removed_if_stopped, uninterrupted
 from fewlier_bench.cli.options import (
     Address,
     Engine,
@@ -122,7 +122,7 @@ def reproduce(  # noqa: PLR0913 - options of a command are its arguments
     _report_left_out(scope, sources)
     with ExitStack() as stack:
         if quick and results is None:  # never among the rows of the full run
-            with whole():
+            with uninterrupted():
                 results = Path(stack.enter_context(TemporaryDirectory()))
                 stack.enter_context(removed_if_stopped(results))
         store = Store(results or RESULTS)

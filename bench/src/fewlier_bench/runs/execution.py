@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeAlias, cast, final
 
 from fewlier import __version__
 from fewlier.errors import UserError
-from fewlier.process.signals import whole
+from fewlier.process.signals import uninterrupted
 from fewlier_bench.runs.jobs import Job, Measurement, describe_machine, n_cores
 from fewlier_bench.runs.results import Cell, Result, Store, cell_of, latest
 
@@ -191,7 +191,7 @@ def _start(n_threads: int) -> _Worker:
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there, n_threads), daemon=True)
     resource_tracker.ensure_running()  # which would let signals through again
-    with whole():
+    with uninterrupted():
         # Ctrl-C on a terminal goes to all processes; a worker hears of it once it can ignore it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from fewlier.errors import FormatError
-from fewlier.process.signals import whole
+from fewlier.process.signals import uninterrupted
 
 LEFT_OUT = (
     "left out: "  # starts the reason of a cell that was skipped on purpose, which is not a failure
@@ -101,7 +101,7 @@ class Store:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        with whole(), path.open("ab", buffering=0) as file:
+        with uninterrupted(), path.open("ab", buffering=0) as file:
             flock(file, LOCK_EX)  # until it is closed
             if not file.seek(0, io.SEEK_END):
                 writer.writeheader()

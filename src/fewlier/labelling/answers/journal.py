@@ -15,7 +15,7 @@ from fewlier import __version__
 from fewlier.errors import UserError, warn
 from fewlier.files.atomic import PathLike
 from fewlier.labelling.answers.answer import Answer, Stack
-from fewlier.process.signals import whole
+from fewlier.process.signals import uninterrupted
 
 FORMAT = "fewlier answers"
 FORMAT_VERSION = 1
@@ -121,7 +121,7 @@ class Journal:
         line = as_line(record)
         self._check_same()
         try:
-            with whole():
+            with uninterrupted():
                 self._write_whole(line)
         except OSError as error:
             with suppress(OSError):

@@ -16,8 +16,8 @@ from fewlier.labelling.answers.labels import Labelled
 from fewlier.labelling.question import Question
 from fewlier.labelling.session import Session
 from fewlier.labelling.session_table import as_given, cells_of
-from fewlier.process.escape import shown, whole
-from fewlier.process.signals import farewell
+from fewlier.process.escape import full_number, shown
+from fewlier.process.signals import said_if_stopped
 from fewlier.reasons.reason import Reason
 from fewlier.table.cells import number_text
 
@@ -136,7 +136,7 @@ class Desk:
         for reason in question.reasons:
             name = reason.column
             source = name if name in question.cells else name.rpartition(" (")[0]
-            cells.append(_cell(name, source, question.cells, beside, whole))
+            cells.append(_cell(name, source, question.cells, beside, full_number))
             cells[-1] |= {"expected": reason.expectation, "adds": reason.contribution}
             scored.add(source)
         others = (name for name in question.cells if name not in scored)
@@ -231,7 +231,7 @@ class Desk:
 @contextmanager
 def no_model_if_stopped(session: Session) -> Iterator[None]:
     """Say so when the program is stopped inside the block, which fits and saves a model."""
-    with farewell(
+    with said_if_stopped(
         lambda: f"stopped; no model was written, and {len(session.history)} answers are kept."
     ):
         yield

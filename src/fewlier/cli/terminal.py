@@ -1,12 +1,15 @@
-"""Questions in a terminal: one row at a time, answered by one key."""
+"""Questions in a terminal: one row at a time, answered by one key, or by words from a pipe."""
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from fewlier.cli.keys import END, read_text, reading_keys
 from fewlier.cli.screen import print_grid, say
 from fewlier.errors import UserError
-from fewlier.process.escape import shown, whole
+from fewlier.process.escape import full_number, shown
+from fewlier.process.signals import said_if_stopped
 
 if TYPE_CHECKING:
     from fewlier.labelling.answers.answer import Cell
@@ -24,8 +27,12 @@ n          the row is normal
 space      skip the row: you cannot tell
 backspace  undo the last answer
 q          quit; answers are kept, and the same command continues"""
+_KEY_NAMES = {"\x7f": "backspace", "\x08": "backspace", " ": "space", "\r": "enter", "\n": "enter"}
+END = "end"
+"""What is read where nothing more comes: Ctrl-D, or the end of a pipe."""
+_CTRL_D = "\x04"
 _LABELS = {"a": 1, "anomaly": 1, "n": 0, "normal": 0, "space": None, "skip": None}
-_MOST_COLUMNS, _MOST_TEXT = 12, 60
+_MAX_COLUMNS, _MAX_TEXT = 12, 60
 
 
 def ask_in_terminal(session: "Session", path: str) -> None:
@@ -103,7 +110,7 @@ def _show(session: "Session", question: "Question") -> None:
             others = [_text(cells.get(name), number_text) for cells in beside.values()]
             lines.insert(0, [name, _text(question.cells[name], number_text), "", "", *others])
     headings = ["column", "value", "expected", "adds", *beside]
-    print_grid(headings, lines, right=["adds"], most=_MOST_COLUMNS, stderr=True)
+    print_grid(headings, lines, right=["adds"], most=_MAX_COLUMNS, stderr=True)
     say(f"{progress_in_words(session.progress)}. {KEYS}")
 
 
@@ -123,7 +130,74 @@ def _source(name: str) -> str:
     return name.rpartition(" (")[0]
 
 
-def _text(cell: "Cell", write: Callable[[float], str] = whole) -> str:
+def _text(cell: "Cell", write: Callable[[float], str] = full_number) -> str:
     if cell is None:
         return "-"
-    return shown(cell, _MOST_TEXT) if isinstance(cell, str) else write(cell)
+    return shown(cell, _MAX_TEXT) if isinstance(cell, str) else write(cell)
+
+
+@contextmanager
+def reading_keys(if_stopped: Callable[[], str]) -> Iterator[Callable[[], str]]:
+    """Yield a function that waits for a key: its character, or its name in `_KEY_NAMES`.
+
+    From a pipe it reads a line, which holds a key or its name. When the program is stopped inside
+    the block the terminal is as before, and `if_stopped` is said.
+    """
+    descriptor = sys.stdin.fileno()
+    if not os.isatty(descriptor):
+        with said_if_stopped(if_stopped):
+            yield _read_line
+        return
+    try:
+        import termios
+        import tty
+    except ImportError as error:
+        raise UserError(
+            "Single keys must come from a terminal of Unix; this system has none. Leave "
+            "--terminal out, and answer in the browser."
+        ) from error
+    before = termios.tcgetattr(descriptor)
+
+    def restore() -> str:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        return if_stopped()
+
+    def read() -> str:  # click.getchar would drop what was typed ahead
+        found = os.read(descriptor, 64).decode("utf-8", "replace")
+        if not found or found[0] == _CTRL_D:
+            return END
+        return _KEY_NAMES.get(found[0], found[0] if len(found) == 1 else "")  # arrows send several
+
+    with said_if_stopped(restore):
+        tty.setcbreak(descriptor)
+        try:
+            yield read
+        finally:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def read_text(prompt: str) -> str:
+    """Ask for a line of text; on a terminal it is shown while it is typed."""
+    descriptor = sys.stdin.fileno()
+    if not os.isatty(descriptor):
+        return sys.stdin.readline().strip()
+    import termios
+
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    now = termios.tcgetattr(descriptor)
+    shows = [*now]
+    shows[3] |= termios.ICANON | termios.ECHO
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, shows)
+    try:
+        return os.read(descriptor, 4096).decode("utf-8", "replace").strip()
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, now)
+
+
+def _read_line() -> str:
+    line = sys.stdin.readline()
+    if not line:
+        return END
+    word = line.rstrip("\n")
+    return _KEY_NAMES.get(word, word if word == " " else word.strip() or "enter")
