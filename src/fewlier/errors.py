@@ -216,6 +216,7 @@ def noting(problems: dict[str, UserError], column: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
+        error.column = error.column or column
         problems[column] = error
 
 

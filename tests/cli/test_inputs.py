@@ -18,7 +18,7 @@ def test_a_kind_comes_after_the_last_equals_sign(declarations, kinds):
 
 
 def test_a_declaration_without_a_kind_is_refused():
-    with pytest.raises(UserError, match="must be NAME=KIND, such as visits=count; got 'visits'"):
+    with pytest.raises(UserError, match=r"NAME=KIND.*'visits'"):
         read_columns(["visits"], [])
 
 
@@ -28,7 +28,7 @@ def test_columns_to_ignore_are_declared_so():
 
 @pytest.mark.parametrize(("columns", "ignored"), [(["a=real"], ["a"]), (["a=real", "a=count"], [])])
 def test_a_column_is_declared_once(columns, ignored):
-    with pytest.raises(UserError, match="must name a column once; got 'a' again"):
+    with pytest.raises(UserError, match="'a'"):
         read_columns(columns, ignored)
 
 
@@ -46,9 +46,9 @@ def test_a_label_column_needs_a_name():
     assert read_label("fraud", ["bad", "odd"], ["ok"]) == LabelColumn(
         "fraud", ("bad", "odd"), ("ok",)
     )
-    with pytest.raises(UserError, match="--anomaly must come with --label"):
+    with pytest.raises(UserError, match=r"--anomaly .*--label"):
         read_label(None, ["bad"], None)
-    with pytest.raises(UserError, match="--normal must come with --label"):
+    with pytest.raises(UserError, match=r"--normal .*--label"):
         read_label(None, None, ["ok"])
 
 

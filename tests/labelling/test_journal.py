@@ -111,7 +111,7 @@ def test_a_torn_line_is_noted(path):
     Ledger(ROWS, path).close()
     with path.open("ab") as file:
         file.write(b'{"row": 3, "has')
-    with pytest.warns(FewlierWarning, match="last line was not written to its end"):
+    with pytest.warns(FewlierWarning, match="last line"):
         Ledger(ROWS, path)
 
 
@@ -161,7 +161,7 @@ def test_a_line_with_another_content_is_refused(path, change):
 @pytest.mark.parametrize("content", ["a,b\n1,2\n", "[]\n", '{"format": "other"}\n'])
 def test_another_file_is_refused_and_left_alone(path, content):
     path.write_text(content)
-    with pytest.raises(UserError, match="must be one that `fewlier label` wrote"):
+    with pytest.raises(UserError, match="fewlier label"):
         Ledger(ROWS, path)
     assert path.read_text() == content
 
@@ -169,7 +169,7 @@ def test_another_file_is_refused_and_left_alone(path, content):
 def test_a_newer_format_is_refused(path):
     Ledger(ROWS, path).close()
     path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 2'))
-    with pytest.raises(UserError, match="Install a newer version"):
+    with pytest.raises(UserError, match="newer version"):
         Ledger(ROWS, path)
 
 
@@ -185,16 +185,16 @@ def test_a_table_that_lacks_answered_rows_is_refused(path):
     ledger = Ledger(ROWS, path)
     take(ledger, [(1, 1, None), (3, 0, None)])
     ledger.close()
-    with pytest.raises(UserError, match="1 of 2 are not in it \\(first: the one that was row 3\\)"):
+    with pytest.raises(UserError, match=r"1 of 2 .*row 3"):
         Ledger(ROWS.take(np.array([0, 1, 2])), path)
-    with pytest.raises(UserError, match="it lacks 'x1'"):
+    with pytest.raises(UserError, match="'x1'"):
         Ledger(ROWS.select(["x0"]), path)
 
 
 def test_a_file_that_was_moved_takes_no_answer(path):
     ledger = Ledger(ROWS, path)
     path.rename(path.with_suffix(".old"))
-    with pytest.raises(UserError, match="not saved, because the file was moved"):
+    with pytest.raises(UserError, match="moved"):
         ledger.add(answer(ledger, 0))
     assert ledger.standing == ()
 
@@ -202,7 +202,7 @@ def test_a_file_that_was_moved_takes_no_answer(path):
 def test_a_closed_session_takes_no_answer(path):
     ledger = Ledger(ROWS, path)
     ledger.close()
-    with pytest.raises(UserError, match="the session is closed"):
+    with pytest.raises(UserError, match="closed"):
         ledger.add(answer(ledger, 0))
 
 
@@ -252,7 +252,7 @@ def test_merged_files_hold_what_both_agree_on(tmp_path):
 def test_files_about_other_tables_are_not_merged(tmp_path):
     paths = two_files(tmp_path, [], [])
     Ledger(Table.of(pa.table(mixed(5))), tmp_path / "c.jsonl").close()
-    with pytest.raises(UserError, match="its columns differ"):
+    with pytest.raises(UserError, match="columns"):
         merge([paths[0], tmp_path / "c.jsonl"])
 
 

@@ -172,18 +172,18 @@ def test_what_is_not_a_request_is_refused_in_words(body, friend):
 def test_a_port_that_is_taken_is_told(untouched):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=rf"The port must be free; got {port}: .*--port"):
+        with pytest.raises(UserError, match=rf"{port}: .*--port"):
             serving(untouched, port).__enter__()
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])
 def test_a_missing_package_is_told_with_what_installs_it(package, untouched, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UserError, match=rf"{package} is not installed.*'fewlier\[label\]'"):
+    with pytest.raises(UserError, match=rf"{package} .*'fewlier\[label\]'"):
         serving(untouched).__enter__()
 
 
 def test_the_widget_says_what_it_needs(session, monkeypatch):
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    with pytest.raises(UserError, match=r"anywidget is not installed.*'fewlier\[notebook\]'"):
+    with pytest.raises(UserError, match=r"anywidget .*'fewlier\[notebook\]'"):
         label(session)

@@ -136,7 +136,7 @@ def test_mixed_columns_are_shown_and_left_out_of_the_score():
 
 @pytest.mark.parametrize("label", [2, "anomaly", True, float("nan")])
 def test_refuses_what_is_not_an_answer(session, label):
-    with pytest.raises(UserError, match="must be 1 \\(anomaly\\), 0 \\(normal\\) or None"):
+    with pytest.raises(UserError, match=r"anomaly.* normal.* None"):
         session.answer(0, label)
     assert session.history == ()
 
@@ -148,7 +148,7 @@ def test_refuses_rows_that_are_not_there(session, row):
 
 
 def test_refuses_a_kind_of_a_normal_row(session):
-    with pytest.raises(UserError, match="Only an anomaly has a kind"):
+    with pytest.raises(UserError, match="kind"):
         session.answer(0, 0, kind="fraud")
 
 

@@ -184,17 +184,17 @@ def test_a_column_is_left_out_on_demand_whatever_it_holds():
 
 
 def test_a_table_must_have_a_column_to_learn_from():
-    with pytest.raises(UserError, match=r"to learn from; none is left: 'x' \(an identifier: 21 "):
+    with pytest.raises(UserError, match=r"'x' \(an identifier: 21 "):
         column_of(IDS)
 
 
 def test_of_many_columns_a_message_names_a_few():
     table = Table.of(pd.DataFrame({f"x{i}": IDS for i in range(200)}))
-    with pytest.raises(UserError, match=r"none is left: 'x0' .* and 190 more\.$") as caught:
+    with pytest.raises(UserError, match=r"'x0' .* 190 more") as caught:
         infer_schema(table)
     assert len(str(caught.value)) < 1000
     table = Table.of(pd.DataFrame({f"x{i}": ["1.200"] for i in range(200)}))
-    with pytest.raises(UserError, match="200 columns cannot") as caught:
+    with pytest.raises(UserError, match="200 columns") as caught:
         infer_schema(table)
     assert str(caught.value).endswith("\n- and 180 more")
 
@@ -230,7 +230,7 @@ def test_a_text_column_declared_category_is_accepted_however_distinct():
 
 
 def test_a_table_without_rows_is_refused():
-    with pytest.raises(UserError, match="The training table must have rows; got 0"):
+    with pytest.raises(UserError, match="rows; got 0"):
         infer_schema(Table.of(np.zeros((0, 2))))
 
 
@@ -318,16 +318,14 @@ def test_a_declared_kind_is_checked_against_the_data(values, kind, row, found):
 
 
 def test_an_override_of_an_unknown_column_is_refused():
-    with pytest.raises(
-        UserError, match=r"must name a column of the table; got 'y'. Choose from 'x0'"
-    ):
+    with pytest.raises(UserError, match=r"'y'.*'x0'"):
         infer_schema(Table.of([[1]]), {"y": "real"})
 
 
 def test_an_override_by_an_unknown_kind_is_refused():
-    with pytest.raises(UserError, match=r"Column 'x0' must be declared one of 'real', .*'integer'"):
+    with pytest.raises(UserError, match=r"'x0' .*'real', .*'integer'"):
         infer_schema(Table.of([[1]]), {"x0": "integer"})
-    with pytest.raises(UserError, match=r"Every column must be declared one of 'real', .*'text'"):
+    with pytest.raises(UserError, match=r"'real', .*'text'"):
         infer_schema(Table.of([[1]]), "text")
 
 
@@ -376,7 +374,7 @@ def test_match_refuses_a_column_that_is_written_otherwise_throughout():
 
 def test_match_refuses_an_infinite_number():
     schema = infer_schema(Table.of([[1.5], [2], [4]]))
-    with pytest.raises(UserError, match=r"'x0' must hold finite numbers; .*first at row 1"):
+    with pytest.raises(UserError, match=r"'x0' .*row 1"):
         schema.match(Table.of([["3"], ["-inf"]]))
 
 
@@ -387,7 +385,7 @@ def test_match_refuses_an_infinite_number():
 def test_a_form_is_declared_by_an_example(said, expected):
     table = Table.of([["1.200"], ["3.400"], ["5.600"]])
     if expected is None:
-        with pytest.raises(UserError, match=r"written like 1200,50; got 3 texts of 3.*'1.200'"):
+        with pytest.raises(UserError, match=r"1200,50.* 3 .*'1.200'"):
             infer_schema(table, {"x0": said})
         return
     schema = infer_schema(table, {"x0": said})
@@ -408,7 +406,7 @@ def test_another_column_of_the_table_may_settle_what_a_mark_is():
     german = [[cell.replace("0.5", "0,5") for cell in row] for row in rows]
     assert infer_schema(Table.of(german)).columns[0].form == NumberForm(",", ".")
     both = [[*row, "1,5"] for row in rows]
-    with pytest.raises(UserError, match=r"whether '1.200' has a fraction"):
+    with pytest.raises(UserError, match=r"'1.200'"):
         infer_schema(Table.of(both))
 
 

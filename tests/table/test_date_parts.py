@@ -204,9 +204,7 @@ def test_a_cell_in_another_form_is_missing_counted_and_named():
 def test_a_column_that_is_all_in_another_form_is_an_error():
     schema = schema_of(EVERY_7_HOURS.strftime("%d/%m/%Y %H:%M"))
     other = Table.of(pd.DataFrame({"when": EVERY_7_HOURS.strftime("%m-%d-%Y")}))
-    with pytest.raises(
-        UserError, match=r"'when' must hold dates written as %d/%m/%Y %H:%M; got 200"
-    ):
+    with pytest.raises(UserError, match=r"'when' .*%d/%m/%Y %H:%M.* 200"):
         schema.match(other)
 
 
@@ -235,15 +233,15 @@ def test_digits_can_be_declared_dates_and_dates_categories():
 
 
 def test_a_declared_form_is_checked_against_the_data():
-    with pytest.raises(UserError, match=r"must hold dates written as %d/%m/%Y; got 60 texts of 60"):
+    with pytest.raises(UserError, match=r"%d/%m/%Y.* 60 "):
         schema_of(DAYS.strftime("%Y-%m-%d"), overrides={"when": "%d/%m/%Y"})
-    with pytest.raises(UserError, match=r"Column 'when' is declared '%q'. A form of dates must"):
+    with pytest.raises(UserError, match=r"'when' .*'%q'"):
         schema_of(DAYS, overrides={"when": "%q"})
 
 
 def test_two_columns_of_one_name_are_refused():
     frame = pd.DataFrame({"when": DAYS, "when (date)": 1.0})
-    with pytest.raises(UserError, match=r"unique; got 'when \(date\)' 2 times"):
+    with pytest.raises(UserError, match=r"'when \(date\)' 2"):
         infer_schema(Table.of(frame))
 
 

@@ -170,7 +170,7 @@ def test_nonsense_is_refused_in_a_file(pattern):
 
 @pytest.mark.parametrize("pattern", NONSENSE)
 def test_nonsense_is_refused_from_a_user(pattern):
-    with pytest.raises(UserError, match=r"must be a pattern with day, month and year.*%d/%m/%Y"):
+    with pytest.raises(UserError, match="%d/%m/%Y"):
         DateForm.of_pattern(pattern)
 
 

@@ -296,9 +296,7 @@ def test_select_returns_columns_in_the_order_asked():
     ],
 )
 def test_nested_and_other_types_are_refused(frame):
-    with pytest.raises(
-        UserError, match=r"Column 'x' must hold numbers or text; got .*first at row"
-    ):
+    with pytest.raises(UserError, match=r"'x' .*row"):
         Table.of(frame)
 
 
@@ -306,12 +304,12 @@ def test_nested_and_other_types_are_refused(frame):
     "frame", [pandas_column([1, np.inf, -np.inf]), pandas_column([1, np.inf, -np.inf], object)]
 )
 def test_infinities_are_refused_and_located(frame):
-    with pytest.raises(UserError, match=r"'x' must hold finite .* 2 infinite \(first at row 1\)"):
+    with pytest.raises(UserError, match=r"'x' .* 2 infinite .*row 1"):
         Table.of(frame)
 
 
 def test_an_integer_beyond_float64_is_refused():
-    with pytest.raises(UserError, match="Column 'x' must hold finite numbers; got an integer bey"):
+    with pytest.raises(UserError, match=r"'x' .*float64"):
         Table.of(pandas_column([10**400], object))
 
 
@@ -324,7 +322,7 @@ def test_an_integer_beyond_float64_is_refused():
     ],
 )
 def test_repeated_column_names_are_refused(frame):
-    with pytest.raises(UserError, match=r"names must be unique; got '(a|0)' 2 times. Rename"):
+    with pytest.raises(UserError, match=r"'(a|0)' 2 times"):
         Table.of(frame)
 
 
@@ -338,12 +336,12 @@ def test_a_table_without_columns_is_refused(data):
     "data", [np.zeros(3), [1, 2], pd.Series([1, 2]), np.zeros((1, 1, 1)), [[1, 2], [3]], 5]
 )
 def test_what_is_not_two_dimensional_is_refused(data):
-    with pytest.raises(UserError, match=r"DataFrame, .* or a 2-D array; got .*Reshape your data"):
+    with pytest.raises(UserError, match=r"2-D array.*Reshape your data"):
         Table.of(data)
 
 
 def test_sparse_matrices_are_refused():
-    with pytest.raises(UserError, match=r"must be dense; got a sparse csr_matrix.*toarray"):
+    with pytest.raises(UserError, match=r"csr_matrix.*toarray"):
         Table.of(sparse.csr_matrix(np.eye(2)))
 
 

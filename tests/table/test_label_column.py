@@ -150,7 +150,7 @@ APART = [("class1", "class2"), ("10", "100"), ("smurf.", "neptune."), ("ok", "ba
 @pytest.mark.parametrize(("value", "name"), SLIPS)
 def test_a_near_miss_is_a_warning_with_value_and_count(value, name):
     cells = [name, value, value, "something else"]
-    with pytest.warns(LabelWarning, match=r"is close to .* but counts as normal") as told:
+    with pytest.warns(LabelWarning, match="counts as normal") as told:
         labels = LabelColumn("y", (name,)).read(cells)
     assert labels.codes.tolist() == [ANOMALY, NORMAL, NORMAL, NORMAL]
     message = str(told[0].message)
@@ -200,7 +200,7 @@ def test_a_missing_label_cannot_be_named(value):
 
 
 def test_a_value_cannot_mean_both():
-    with pytest.raises(UserError, match="cannot mean both anomaly and normal; got 'bad'"):
+    with pytest.raises(UserError, match="'bad'"):
         LabelColumn("y", ("Bad", "worse"), ("ok", "bad "))
 
 
@@ -216,7 +216,7 @@ def test_another_value_is_refused_with_its_row_and_the_options_to_use(cell, show
 
 def test_a_column_of_countless_values_holds_no_labels():
     ids = [f"id{i}" for i in range(MAX_KINDS + 2)]
-    with pytest.raises(UserError, match=r"at most 1,000 kinds of anomalies; got 1,001"):
+    with pytest.raises(UserError, match=r"1,000 .*1,001"):
         LabelColumn("y", normal=("id0",)).read(ids)
     assert len(LabelColumn("y", normal=("id0",)).read(ids[:-1]).kinds) == MAX_KINDS
 

@@ -84,7 +84,7 @@ def test_minus_one_is_unlabelled_beside_a_zero_or_a_missing_label(y, expected):
 
 @pytest.mark.parametrize("y", [[-1, 1, 1], [1.0, -1.0], [-1, -1]])
 def test_minus_one_and_one_alone_are_refused_because_scikit_learn_means_the_opposite(y):
-    with pytest.raises(UserError, match=r"only -1 and 1.*opposite meaning.*missing"):
+    with pytest.raises(UserError, match=r"-1 and 1.*missing"):
         read_labels(y, len(y))
 
 
@@ -122,13 +122,13 @@ def test_text_is_refused_by_value_and_row(y, found):
 
 @pytest.mark.parametrize("n_rows", [0, 2, 4])
 def test_there_must_be_one_label_per_row(n_rows):
-    with pytest.raises(UserError, match=f"got 3 labels for {n_rows} rows.*same length"):
+    with pytest.raises(UserError, match=f"3 labels for {n_rows} rows"):
         read_labels([0, 1, 0], n_rows)
 
 
 @pytest.mark.parametrize("y", [np.zeros((2, 2)), np.zeros((2, 1, 1)), 1])
 def test_labels_must_form_a_list(y):
-    with pytest.raises(UserError, match=r"got an array of shape \(.*one label per row"):
+    with pytest.raises(UserError, match=r"shape \("):
         read_labels(y, 2)
 
 
@@ -185,7 +185,7 @@ def test_unlabelled_rows_stand_in_where_none_is_normal(y, compared):
 )
 def test_labels_in_another_order_than_their_rows_are_refused(rows, labels):
     X, y = pd.DataFrame({"a": range(len(rows))}, index=rows), pd.Series(0, index=labels)
-    with pytest.raises(UserError, match=r"order of X.*y\.loc\[X\.index\]") as caught:
+    with pytest.raises(UserError, match=r"y\.loc\[X\.index\]") as caught:
         Labels.of(y, len(rows), X)
     assert "np." not in str(caught.value)
     assert len(Labels.of(y.to_numpy(), len(rows), X)) == len(rows)
@@ -200,7 +200,7 @@ def test_labels_with_an_index_of_their_own_go_by_position(labels):
 def test_a_fit_refuses_labels_of_shuffled_rows():
     X = pd.DataFrame({"a": np.arange(50.0)})
     y = pd.Series(np.arange(50) > 45, index=X.index)
-    with pytest.raises(UserError, match="index of X in another order"):
+    with pytest.raises(UserError, match="another order"):
         AnomalyDetector().fit(X.sample(frac=1, random_state=0), y)
 
 

@@ -160,7 +160,7 @@ def test_an_example_declares_a_form(example, form):
     [("1.234", "may be 1.234 or 1234"), ("1.200", "may be 1.2 or 1200"), ("x", "is not one")],
 )
 def test_an_example_must_be_clear(example, problem):
-    with pytest.raises(UserError, match=f"with a decimal digit.*{example!r} .*{problem}"):
+    with pytest.raises(UserError, match=f"{example!r} .*{problem}"):
         NumberForm.of_example(example)
 
 

@@ -31,7 +31,8 @@ def read_density(density: object) -> DensitySettings:
         return DENSITIES[density]()
     if isinstance(density, DensitySettings) and type(density) in DENSITIES.values():
         return density.checked()
-    expected = f"one of {sorted(DENSITIES)}, or an object such as Made(hidden=(100,))"
+    names = ", ".join(sorted(DENSITIES))
+    expected = f"one of {names}, or in Python an object such as Made(hidden=(100,))"
     raise UserError(parameter="density", expected=expected, got=density)
 
 
