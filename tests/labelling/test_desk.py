@@ -234,8 +234,8 @@ def test_a_model_is_saved_where_the_command_said_and_nowhere_else(desk, session,
 
 def test_who_stops_the_program_during_a_save_hears_that_no_model_was_written(desk, monkeypatch):
     told = []
-    monkeypatch.setattr(AnomalyDetector, "save", lambda *_: told.append(signals._farewells[-1]()))
+    monkeypatch.setattr(AnomalyDetector, "save", lambda *_: told.append(signals._last_words[-1]()))
     answer(desk)
     ask(desk, "save")
     assert told == ["stopped; no model was written, and 1 answers are kept."]
-    assert "no model" not in signals._farewells[-1]()
+    assert "no model" not in signals._last_words[-1]()

@@ -31,7 +31,7 @@ def test_it_ends_from_a_call_that_never_returns():
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "fewlier: stopped.\n")
 
 
-def test_the_innermost_farewell_is_said_and_only_inside_its_block():
+def test_the_innermost_sentence_is_said_and_only_inside_its_block():
     code = "signals.handle_signals()\nwith signals.said_if_stopped(lambda: 'one.'):\n"
     code += (
         "    with signals.said_if_stopped(lambda: 'two.'): pass\n    " + KILL + "    time.sleep(60)"
