@@ -31,7 +31,13 @@ FEWLIER = {*fewlier.__all__, "__version__", "errors", "files", "process.signals"
 # How several splits are fitted as one stack is known to one module; others name what it returns.
 FITS = {"score.model.FittedModel", "training.history.MemberHistory"}
 MORE = {
-    "cli": {"cli", "cli.ending", "cli.inputs", "cli.options", "cli.screen"},  # no commands
+    "cli": {
+        "cli.prepare_streams",
+        "cli.ending",
+        "cli.inputs",
+        "cli.options",
+        "cli.screen",
+    },  # no commands
     "runs/on_ray.py": {"engines.ray.connect"},
     # Plans, trains and builds, several tables at a time.
     "runs/stacks.py": {*FITS, "density", "fitting", "score.ensemble", "training"},

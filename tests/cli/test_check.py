@@ -29,7 +29,7 @@ def test_check_says_what_a_table_holds(table, fewlier):
     assert "labels      fraud: '0' 60; '1' 4; empty 16" in shown
     assert "4 anomaly, 60 normal, 16 unlabelled" in shown
     assert "learn from 4 columns and leave out 1" in shown
-    assert "take a few seconds on two cores; it measures first" in shown
+    assert "fit time    a few seconds on two cores" in shown
 
 
 @pytest.mark.parametrize(

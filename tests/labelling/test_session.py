@@ -136,7 +136,7 @@ def test_mixed_columns_are_shown_and_left_out_of_the_score():
 
 @pytest.mark.parametrize("label", [2, "anomaly", True, float("nan")])
 def test_refuses_what_is_not_an_answer(session, label):
-    with pytest.raises(UserError, match=r"anomaly.* normal.* None"):
+    with pytest.raises(UserError, match=r"anomaly.*normal.*None"):
         session.answer(0, label)
     assert session.history == ()
 
