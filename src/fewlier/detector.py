@@ -31,9 +31,9 @@ from fewlier.score.model import FittedModel
 from fewlier.scoring.scored import Scored
 from fewlier.table import Table
 from fewlier.table.arrays import Floats, Ints
+from fewlier.table.frame import Origin
 from fewlier.table.labels import Labels
 from fewlier.table.matching import match_rows
-from fewlier.table.origin import Origin
 from fewlier.training.history import MemberHistory
 from fewlier.training.plan import Plan, make_plan, plan_with_validation
 from fewlier.training.settings import Selection, Training

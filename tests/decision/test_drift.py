@@ -7,7 +7,8 @@ from factories import small
 from scipy import stats
 
 from fewlier import AnomalyDetector
-from fewlier.decision.drift import LEVEL, MIN_DISTANCE, Change, Drift, Reference, compare
+from fewlier.decision.drift import LEVEL, MIN_DISTANCE, Change, Drift, compare
+from fewlier.decision.reference import Reference
 from fewlier.errors import FormatError
 from fewlier.modelfile.state import State
 from fewlier.table import Encoder, Table, infer_schema

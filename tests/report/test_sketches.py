@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from fewlier.decision.drift import Reference
+from fewlier.decision.reference import Reference
 from fewlier.report.sketches import BEYOND, N_BARS, Sketch
 from fewlier.table import Encoder, Table, infer_schema
 

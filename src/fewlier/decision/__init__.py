@@ -1,4 +1,4 @@
 """What a score means: thresholds, p-values, drift, evaluation. No torch.
 
-Read in this order: threshold, ranking, evidence, calibration, drift, evaluation.
+Read in this order: threshold, ranking, evidence, calibration, reference, drift, evaluation.
 """

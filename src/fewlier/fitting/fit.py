@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fewlier.decision.drift import MAX_COUNTED, Reference
+from fewlier.decision.reference import MAX_COUNTED, Reference
 from fewlier.density.base import Density, DensitySettings, mean_over_passes
 from fewlier.density.rows import Rows
 from fewlier.errors import UserError, parameter, warn

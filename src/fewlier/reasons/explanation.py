@@ -18,7 +18,7 @@ from fewlier.score.model import FittedModel
 from fewlier.scoring.scored import Scored
 from fewlier.table.arrays import Floats, Ints
 from fewlier.table.cells import number_text
-from fewlier.table.origin import Origin
+from fewlier.table.frame import Origin
 
 N_SHOWN = 10
 """Rows that a notebook shows, those that score highest."""

@@ -5,7 +5,7 @@ from typing import final
 
 import numpy as np
 
-from fewlier.decision.drift import Reference
+from fewlier.decision.reference import Reference
 from fewlier.table import Column, Encoder, Kind
 from fewlier.table.arrays import Floats, Ints
 from fewlier.table.scaling import LOGGED

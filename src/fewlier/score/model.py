@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from fewlier.decision.calibration import Calibration
-from fewlier.decision.drift import Drift, Reference, compare
+from fewlier.decision.drift import Drift, compare
+from fewlier.decision.reference import Reference
 from fewlier.modelfile.state import State, require
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.learned.trees import Rules, Trees

@@ -1,6 +1,6 @@
 """Data as the user knows it: tables, typed columns, and their encoding as arrays; no torch.
 
-Read in this order: arrays, cells, text_forms, frame, origin, dates, numbers, date_parts, columns,
+Read in this order: arrays, cells, text_forms, frame, dates, numbers, date_parts, columns,
 schema, declarations, column_values, inference, matching, scaling, encode, labels, label_column,
 findings.
 """

@@ -1,11 +1,11 @@
-"""`Table`: any DataFrame or 2-D array as named columns of numbers or text, missing cells marked."""
+"""`Table`: any DataFrame or 2-D array as named columns; `Origin`: what it was, to go back there."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from fewlier.table.text_forms import Unread
 
 if TYPE_CHECKING:
     import narwhals as nw
+    import pyarrow as pa
 
 _STREAM = "__arrow_c_stream__"
 
@@ -164,6 +165,49 @@ class Table:
             for before, after in ((self.cells, other.cells), (self.written, other.written))
         )
         return replace(self, cells=cells, unread={}, written=written)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where rows came from, so that what is found of them can go back there.
+
+    Parameters
+    ----------
+    library : str
+        The DataFrame library as narwhals calls it; "pyarrow" for arrays and streams, too.
+    index : pandas.Index or None
+        Labels of the rows, if they came in a pandas DataFrame.
+    """
+
+    library: str = "pyarrow"
+    index: Any | None = None
+
+    @classmethod
+    def of(cls, data: object) -> Origin:
+        """Return the origin of rows that `Table.of` reads; a lazy frame is not computed."""
+        if isinstance(data, np.ndarray | list | tuple):
+            return cls()
+        import narwhals as nw  # here, because arrays need no DataFrame package
+
+        frame = nw.from_native(data, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            return cls(frame.implementation.value, nw.maybe_get_index(frame))
+        if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+            return cls(frame.implementation.value)
+        return cls()
+
+    def take(self, rows: Ints) -> Origin:
+        """Return the origin of some rows, given by their positions."""
+        return Origin(self.library, None if self.index is None else self.index.take(rows))
+
+    def frame(self, lines: pa.Table) -> Any:  # noqa: ANN401 - of any library
+        """Return a table of the library, one line for each row, with the labels of the rows."""
+        import narwhals as nw
+
+        backend: Any = self.library
+        frame = nw.from_arrow(lines, backend=backend).to_native()
+        return frame if self.index is None else frame.set_axis(self.index)
 
 
 def all_unread(

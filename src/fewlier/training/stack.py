@@ -182,11 +182,7 @@ class _Stack:
         self.validation_noise = [
             stacked_noise(self.noise, self.validation) for _ in range(n_passes)
         ]
-        self.runs = torch.ones(len(members), dtype=torch.bool)
-        self.best = {n: p.detach().clone() for n, p in self.density.named_parameters()}
-        self.best_value = torch.full((len(members),), -torch.inf)
-        self.best_epoch = torch.zeros(len(members), dtype=torch.int64)
-        self.curves: list[list[float]] = [[] for _ in members]
+        self.best = _Best(self.density, len(members), keep_last=settings.keep_last)
 
     def epochs(self) -> Iterator[int]:
         """Train, yielding the number of each epoch done, until no member may improve."""
@@ -198,11 +194,10 @@ class _Stack:
             for sample in Sample.of_each_step(normals, anomalies, self.device):
                 self._step(sample, step, rule)
                 step += 1
-            value = self._judge().cpu()
-            self._remember(epoch, value)
+            self.best.see(epoch, self._judge().cpu(), self.density)
             yield epoch
-            self.runs &= value.isfinite() & (epoch - self.best_epoch < patience)
-            if not self.runs.any():
+            self.best.runs &= epoch - self.best.epoch < patience
+            if not self.best.runs.any():
                 return
 
     def _step(self, sample: Sample, step: int, rule: LikelihoodWeight) -> None:
@@ -253,27 +248,41 @@ class _Stack:
             likelihood_weight=self._likelihood_weight(trim, self.validation, normal),
         )
 
-    def _remember(self, epoch: int, value: Float[Tensor, " m"]) -> None:
-        """Keep the members that are better than ever, or the last ones: NaN is neither."""
-        for i in self.runs.nonzero().ravel().tolist():
-            self.curves[i].append(float(value[i]))
-        is_better = value.isfinite() if self.settings.keep_last else value > self.best_value
-        which = (self.runs & is_better).nonzero().ravel()
-        self.best_value[which], self.best_epoch[which] = value[which], epoch
-        for name, p in self.density.named_parameters():
-            self.best[name][which] = p.detach()[which]
-
     def trained(self) -> list[Trained]:
         """Unstack the members at their best epochs."""
-        return [
-            Trained(
-                member,
-                {name: p[i].clone() for name, p in self.best.items()},
-                int(self.best_epoch[i]),
-                tuple(curve),
-            )
-            for i, (member, curve) in enumerate(zip(self.members, self.curves, strict=True))
-        ]
+        return [self.best.member(i, member) for i, member in enumerate(self.members)]
+
+
+@final
+class _Best:
+    """What was best of each of m members so far: parameters, criterion and epoch, and its curve.
+
+    Of those that run no longer nothing is seen.
+    """
+
+    def __init__(self, density: Density, n_members: int, *, keep_last: bool) -> None:
+        self.keep_last = keep_last
+        self.runs = torch.ones(n_members, dtype=torch.bool)
+        self.parameters = {n: p.detach().clone() for n, p in density.named_parameters()}
+        self.value = torch.full((n_members,), -torch.inf)
+        self.epoch = torch.zeros(n_members, dtype=torch.int64)
+        self.curves: list[list[float]] = [[] for _ in range(n_members)]
+
+    def see(self, epoch: int, value: Float[Tensor, " m"], density: Density) -> None:
+        """Keep the members that are better than ever, or the last; one ends where it is NaN."""
+        for i in self.runs.nonzero().ravel().tolist():
+            self.curves[i].append(float(value[i]))
+        self.runs &= value.isfinite()
+        which = self.runs if self.keep_last else self.runs & (value > self.value)
+        self.value[which], self.epoch[which] = value[which], epoch
+        which = which.nonzero().ravel()
+        for name, p in density.named_parameters():
+            self.parameters[name][which] = p.detach()[which]
+
+    def member(self, place: int, member: Member) -> Trained:
+        """Return the member in this place."""
+        parameters = {name: p[place].clone() for name, p in self.parameters.items()}
+        return Trained(member, parameters, int(self.epoch[place]), tuple(self.curves[place]))
 
 
 def _initial(density: Density, members: Sequence[Member], device: torch.device) -> Parameters:
