@@ -36,7 +36,7 @@ WITHOUT_TORCH += ["errors", "table", "files", "decision", "training.history", "c
 WITHOUT_TORCH += ["fitting.check", "fitting.summary", "modelfile.state", "modelfile.container"]
 
 MAX_FUNCTION_LINES = 60  # without its docstring
-MAX_FILE_LINES, MAX_LINES_OF = 350, {"detector.py": 500}  # without the examples in docstrings
+MAX_FILE_LINES, MAX_LINES_OF = 350, {"detector.py": 475}  # without the examples in docstrings
 EXAMPLES = re.compile(r'^ +Examples\n +-{8}\n.*?(?=^ +""")', flags=re.MULTILINE | re.DOTALL)
 
 MODULES = {

@@ -89,13 +89,6 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : array([0, 1])
-    threshold_ : float
-        Rows that score above are predicted to be anomalies.
-    score_unit_ : str
-        Unit of the score: "standard units", or with "best" "nats" ("reconstruction error" for an
-        autoencoder).
-    history_ : tuple of MemberHistory
-        Learning curve, best epoch, validation criterion and weight of every member.
     summary_ : Summary
         What the fit did; ``print(detector.summary_)``.
     model_ : FittedModel
@@ -438,7 +431,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
 
     @property
     def score_unit_(self) -> str:
-        """Unit of the score: "standard units", "nats" or "reconstruction error"."""
+        """Unit of the score: "standard units", with "best" "nats" or "reconstruction error"."""
         return self._model().ensemble.unit
 
     @property

@@ -47,7 +47,7 @@ def labelled(n, n_anomalies, n_normals, seed=0):
 
 def draw(rows, label=FRAUD, seed=0, size=None):
     batches = rows.to_batches(max_chunksize=size) if isinstance(rows, pa.Table) else rows
-    return Sampler(label, seed, {}).read(read_stream(iter(batches)))
+    return Sampler(label, seed, ()).read(read_stream(iter(batches)))
 
 
 def category(name):

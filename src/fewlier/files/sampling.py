@@ -6,7 +6,7 @@ uniform, and depends on the seed and on the order of rows alone.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -21,7 +21,6 @@ from fewlier.files.streams import check_same, concatenated, rebatched
 from fewlier.table.arrays import Codes, Ints
 from fewlier.table.cells import check_finite, missing
 from fewlier.table.columns import Column
-from fewlier.table.declarations import IGNORE
 from fewlier.table.frame import Table
 from fewlier.table.label_column import LabelColumn, LabelReader
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
@@ -204,18 +203,18 @@ class Sampler:
         The label column.
     seed : int
         Seed of the random numbers.
-    declared : mapping of str to str
-        What the user declared of columns.
+    ignored : collection of str
+        Columns that the user leaves out.
     """
 
-    def __init__(self, label: LabelColumn | None, seed: int, declared: Mapping[str, str]) -> None:
+    def __init__(self, label: LabelColumn | None, seed: int, ignored: Collection[str]) -> None:
         self._reader = label and LabelReader(label)
         self._rng = np.random.default_rng(seed)
         self._anomalies = Reservoir(MAX_ANOMALIES, _Drawn.joined)
         self._others = Reservoir(MAX_NORMALS, _Drawn.joined)
         self._totals = dict.fromkeys((ANOMALY, NORMAL, UNLABELLED), 0)
         self._levels = LevelCounts()
-        self._ignored = {name for name, kind in declared.items() if kind == IGNORE}
+        self._ignored = {*ignored}
         self._first: tuple[str, pa.Schema] | None = None
         self._starts: list[int] = []
         self._files: list[str] = []

@@ -12,12 +12,12 @@ from fewlier.errors import DataWarning, UserError, warn
 from fewlier.files.reading import naming
 from fewlier.files.sampling import LevelCounts, Sample, Sampler
 from fewlier.files.streams import is_stream, read_stream
-from fewlier.fitting.recipe import ignored_columns, read_schema, split_conditionals
+from fewlier.fitting.recipe import ignored_columns, read_schema
 from fewlier.table import Kind, Schema, Table
 from fewlier.table.arrays import Codes
 from fewlier.table.column_values import most_frequent
 from fewlier.table.findings import find, notes_on
-from fewlier.table.frame import has_names, unread_note
+from fewlier.table.frame import has_names
 from fewlier.table.label_column import LabelColumn
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, RowCounts
 from fewlier.table.matching import match_noting_unread, warn_of_left_out
@@ -85,6 +85,7 @@ def read_training_rows(
     """
     X, y = _split(X, y)
     sample = _draw(X, y, parameters, seed)
+    drawn = [sample.note] if sample and not sample.is_complete else []
     problems: dict[str, UserError] = {}
     with _naming(sample):
         rows = X if sample is None else sample.rows
@@ -92,13 +93,13 @@ def read_training_rows(
         labels = Labels.of(y if sample is None else sample.labels, table.n_rows, X)
         schema = read_schema(parameters, table, labels.codes != ANOMALY, problems)
         warn_of_left_out(schema)
-        matched = _match(table, schema, sample)
+        place = str if sample is None else sample.places.name
+        matched = match_noting_unread(table, schema, place, is_whole=not drawn)
     if sample and not sample.is_complete:
         schema, matched = _with_all_levels(schema, matched, sample.levels)
     found = notes_on(find(matched, schema, labels.codes))
     for note in found:
         warn(note, DataWarning)
-    drawn = [sample.note] if sample and not sample.is_complete else []
     notes = (*drawn, *found, *labels.notes, *labels.doubts)
     return TrainingRows(schema, matched, labels, table.names, has_names(rows), sample, notes)
 
@@ -121,10 +122,8 @@ def _draw(X: object, y: object, parameters: Mapping[str, Any], seed: int) -> Sam
     label = LabelColumn(y) if isinstance(y, str) else y
     if not isinstance(label, LabelColumn) and not (y is None and is_stream(X)):
         return None
-    columns = parameters["columns"]
-    kinds, _ = split_conditionals(columns if isinstance(columns, Mapping) else {})
-    sampler = Sampler(label if isinstance(label, LabelColumn) else None, seed, kinds)
-    sample = sampler.read(read_stream(X))
+    column = label if isinstance(label, LabelColumn) else None
+    sample = Sampler(column, seed, ignored_columns(parameters["columns"])).read(read_stream(X))
     if sample.labels:
         sample.labels.warn(sample.places.files[0] if len(sample.places.files) == 1 else "labels")
     return sample
@@ -132,17 +131,6 @@ def _draw(X: object, y: object, parameters: Mapping[str, Any], seed: int) -> Sam
 
 def _naming(sample: Sample | None) -> AbstractContextManager[None]:
     return sample.places.naming() if sample else nullcontext()
-
-
-def _match(table: Table, schema: Schema, sample: Sample | None) -> Table:
-    """Return rows in the form of a schema, and warn of cells that could not be read."""
-    if sample is None:
-        return match_noting_unread(table, schema)
-    matched = schema.match(table)
-    if matched.unread:
-        rows = "" if sample.is_complete else "of the kept rows, "
-        warn(rows + unread_note(matched.unread, sample.places.name))
-    return matched
 
 
 def _with_all_levels(schema: Schema, table: Table, levels: LevelCounts) -> tuple[Schema, Table]:

@@ -16,7 +16,7 @@ from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.cells import Cells, is_text, missing, number_text
 from fewlier.table.column_values import MAX_COUNTED_VALUES, are_integers
 from fewlier.table.declarations import IGNORE
-from fewlier.table.frame import Table
+from fewlier.table.frame import Table, rows_text
 from fewlier.table.labels import ANOMALY, NORMAL
 from fewlier.table.schema import Schema
 
@@ -166,8 +166,8 @@ def _find_in_rows(table: Table, codes: Codes, ids: Ints, of_both: Bools) -> Iter
             yield Finding(
                 Topic.ROWS,
                 "",
-                f"{_rows(n_empty)} {'has' if n_empty == 1 else 'have'} no cell with a value, and "
-                "what is not labelled counts as normal: drop them.",
+                f"{rows_text(n_empty)} {'has' if n_empty == 1 else 'have'} no cell with a value, "
+                "and what is not labelled counts as normal: drop them.",
             )
     both = np.flatnonzero(of_both & (codes == ANOMALY))
     if len(both):
@@ -246,7 +246,7 @@ def _of_values(name: str, cells: Cells, firsts: Ints) -> Iterator[Finding]:
 
 
 def _stand_in(name: str, text: str, n: int, n_rows: int) -> Finding:
-    return Finding(Topic.STAND_IN, name, f"{text} in {_rows(n)}, {n / n_rows:.1%}", text)
+    return Finding(Topic.STAND_IN, name, f"{text} in {rows_text(n)}, {n / n_rows:.1%}", text)
 
 
 def _stand_in_texts(counts: Counter[str]) -> Iterator[tuple[str, int]]:
@@ -342,7 +342,3 @@ def _numbering(name: str, known: Floats) -> tuple[Topic, str, str] | None:
 def _examined(numbers: Floats) -> Floats:
     """Return some of very many numbers, from all over the table."""
     return numbers[:: max(len(numbers) // _N_EXAMINED, 1)]
-
-
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n:,} rows"

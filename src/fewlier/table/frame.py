@@ -318,3 +318,8 @@ def check_names(names: list[str], n_rows: int) -> None:
         raise UserError(
             f"Column names must be unique; got {name!r} {count} times. Rename or drop columns."
         )
+
+
+def rows_text(n: int) -> str:
+    """Write a number of rows."""
+    return "1 row" if n == 1 else f"{n:,} rows"

@@ -15,6 +15,7 @@ from fewlier.errors import LabelWarning, UserError, parameter, warn
 from fewlier.process.escape import suggest
 from fewlier.table.arrays import Codes, Ints
 from fewlier.table.cells import MISSING, cell_text
+from fewlier.table.frame import rows_text
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, WORDS, Labels, read_labels
 
 _TRUTH = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, "-1": -1.0}
@@ -227,8 +228,8 @@ def _doubts(column: LabelColumn, others: Mapping[str, int]) -> Iterator[str]:
     for name in (*column.anomaly, *column.normal):
         for value in _slips(name, others):
             yield (
-                f"Label {_quoted(value)} ({_rows(others[value])}) is close to {_quoted(name)} but "
-                f"counts as {WORDS[column.rest]}. If it is a slip, correct it, or name it as "
+                f"Label {_quoted(value)} ({rows_text(others[value])}) is close to {_quoted(name)} "
+                f"but counts as {WORDS[column.rest]}. If it is a slip, correct it, or name it as "
                 f"{column.meaning(name)} too."
             )
 
@@ -237,7 +238,7 @@ def _absent(column: LabelColumn, name: str, others: Mapping[str, int]) -> UserEr
     """Return the error for a named value that no row has."""
     remedy = f"Name one of the others: {listed_counts(others)}." if others else "Leave it out."
     if close := _slips(name, others):
-        remedy = f"Did you mean {_quoted(close[0])} ({_rows(others[close[0]])})?"
+        remedy = f"Did you mean {_quoted(close[0])} ({rows_text(others[close[0]])})?"
     elif "," in name:
         remedy = f"Name each of several values by itself. {remedy}"
     return UserError(
@@ -263,7 +264,7 @@ def listed_counts(counts: Mapping[str, int]) -> str:
     shown = [f"{_quoted(value)} {n:,}" for value, n in islice(counts.items(), _MAX_VALUES)]
     more = [*counts.values()][_MAX_VALUES:]
     if more:
-        shown.append(f"and {len(more):,} more values with {_rows(sum(more))}")
+        shown.append(f"and {len(more):,} more values with {rows_text(sum(more))}")
     return "; ".join(shown)
 
 
@@ -285,7 +286,3 @@ def _slips(name: str, values: Iterable[str]) -> list[str]:
 
 def _quoted(value: str) -> str:
     return repr(value if len(value) <= _MAX_TEXT else f"{value[: _MAX_TEXT - 1]}…")
-
-
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n:,} rows"

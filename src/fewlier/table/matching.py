@@ -1,5 +1,7 @@
 """Match rows to a schema and report mismatches."""
 
+from collections.abc import Callable
+
 from fewlier.errors import LeftOutWarning, UserError, declaration, raise_all, warn
 from fewlier.process.escape import list_some
 from fewlier.table.declarations import IGNORE
@@ -25,11 +27,16 @@ def match_rows(X: object, schema: Schema, *, was_named: bool) -> Table:
     return match_noting_unread(table, schema)
 
 
-def match_noting_unread(table: Table, schema: Schema) -> Table:
-    """Return a table in the form of a schema, and warn of cells that could not be read."""
+def match_noting_unread(
+    table: Table, schema: Schema, place: Callable[[int], str] = str, *, is_whole: bool = True
+) -> Table:
+    """Return a table in the form of a schema, and warn of cells that could not be read.
+
+    `place` says where a row is; rows that are not the whole table are called the kept ones.
+    """
     matched = schema.match(table)
     if matched.unread:
-        warn(unread_note(matched.unread))
+        warn(("" if is_whole else "of the kept rows, ") + unread_note(matched.unread, place))
     return matched
 
 
