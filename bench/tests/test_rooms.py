@@ -45,7 +45,7 @@ MORE = {
     "studies/label_page.py": {"labelling"},
     "studies/onnx.py": {"export.onnx"},
     # Builds scores without one of their parts.
-    "studies/parts.py": {"density.rows", "fitting.fit", "score", "training.roles.Plan"},
+    "studies/parts.py": {"density.rows", "fitting.fit", "score", "training.plan.Plan"},
     "studies/scale.py": {"scoring.batches.BatchScorer"},
     "studies/speed.py": {"density.rows", "fitting", "process.threads", "score.part", "training"},
 }

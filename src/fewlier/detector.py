@@ -19,7 +19,7 @@ from fewlier.errors import UserError, parameter
 from fewlier.fitting.fit import fit_plan, fit_update
 from fewlier.fitting.kept_rows import KeptRows
 from fewlier.fitting.recipe import read_recipe, read_seed
-from fewlier.fitting.summary import Summary, summarise
+from fewlier.fitting.summary import summarise
 from fewlier.fitting.training_rows import read_training_rows, read_validation
 from fewlier.modelfile.file import Saved, load, save
 from fewlier.process import markup
@@ -426,8 +426,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
     @property
     def history_(self) -> tuple[MemberHistory, ...]:
         """Learning curve, best epoch, validation criterion and weight of every member."""
-        summary: Summary = self.summary_
-        return summary.history
+        return self.summary_.history
 
     @property
     def score_unit_(self) -> str:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from fewlier import AnomalyDetector, Made, Vae
-from fewlier.density.base import DensitySettings
 from fewlier_bench.data import PAPER, Protocol
 
 
@@ -59,7 +58,7 @@ class PaperProtocol:
         """Return the parameters of Proposed with one lambda."""
         return self._published(self.proposed()["density"], (lam,))
 
-    def _published(self, density: DensitySettings, lambdas: tuple[float, ...]) -> dict[str, Any]:
+    def _published(self, density: Made | Vae, lambdas: tuple[float, ...]) -> dict[str, Any]:
         """Return what the paper says of all its densities, with what is said of one."""
         published = AnomalyDetector.as_published().get_params(deep=False)
         del published["device"], published["random_state"]  # each run has its own
