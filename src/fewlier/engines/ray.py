@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_RETRIES = 3
 """Times that a file or a block is begun again whose worker was lost."""
-_SECONDS_TO_END = 10.0  # for workers that are told to
+_SECONDS_TO_END = 10.0  # that workers are given
 
 
 def score(
@@ -156,22 +156,17 @@ def _result(task: "ObjectRef[Any]", job: Job) -> Tally:
 
     try:
         found: Tally | UserError = ray.get(task)
-    except ray.exceptions.RayTaskError as error:
-        words = str(error.cause).strip().splitlines()
-        raise _failed(job, ": ".join([type(error.cause).__name__, *words[:1]])) from error
     except ray.exceptions.RayError as error:
-        lost = f"{MAX_RETRIES + 1} workers that were lost one after the other"
-        raise _failed(job, lost) from error
+        cause = getattr(error, "cause", error)  # of what a worker raised; else the worker was lost
+        words = ": ".join([type(cause).__name__, *str(cause).strip().splitlines()[:1]])
+        raise UserError(
+            f"{job.source}: a worker of Ray must be able to score this file; got {words}. Workers "
+            f"that are lost are replaced {MAX_RETRIES} times. One may lack memory, or what the "
+            "file needs: use fewer --workers, or split the file."
+        ) from error
     if isinstance(found, UserError):
         raise found
     return found
-
-
-def _failed(job: Job, what: str) -> UserError:
-    return UserError(
-        f"{job.source}: a worker of Ray must be able to score this file; got {what}. A worker may "
-        "lack memory, or what the file needs: use fewer --workers, or split the file."
-    )
 
 
 def connect(address: str | None) -> None:

@@ -77,8 +77,10 @@ class Scored:
     def notes(self) -> list[str]:
         """What the user should know of the cells, in sentences."""
         notes = [unread_note(self.rows.unread)] if self.rows.unread else []
-        counts = dict(zip(self.rows.names, self.n_impossible.tolist(), strict=True))
-        return notes + ([impossible_note(counts)] if any(counts.values()) else [])
+        if self.encoded.impossible.any():
+            counts = zip(self.rows.names, self.n_impossible.tolist(), strict=True)
+            notes.append(impossible_note(dict(counts)))
+        return notes
 
     def take(self, rows: Ints) -> "Scored":
         """Return some of the rows, given by their positions."""

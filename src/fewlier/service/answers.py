@@ -110,7 +110,8 @@ def _reply(read: _Read, scored: Scored, served: Served, counts: Counts) -> Reply
     if order.n_reasons:
         tops = Explanation(scored, served.model).tops(n=order.n_reasons)
         columns[REASONS] = [[one.to_json() for one in row] for row in tops]
-    facts = served.facts | ({"notes": scored.notes} if scored.notes else {})
+    notes = scored.notes
+    facts = served.facts | ({"notes": notes} if notes else {})
     body = (write_arrow if order.is_arrow else write_json)(facts, read.passed | columns)
     counts.rows(len(scored), int(scored.is_anomaly.sum()))
     return Reply(body, served, len(scored))

@@ -215,7 +215,7 @@ def test_an_address_without_a_cluster_is_refused(monkeypatch):
 
 
 FAULTS = {
-    "killed": ("deadly", r"deadly\.csv: .*got 2 workers that were lost"),
+    "killed": ("deadly", r"deadly\.csv: .*got WorkerCrashedError: .* replaced 1 times"),
     "out of memory": ("greedily", r"\.(csv|parquet): .*got \w*MemoryError"),
 }
 
