@@ -230,3 +230,17 @@ def test_a_folder_that_grows_while_it_is_removed_is_removed_all_the_same(tmp_pat
     with pytest.raises(ValueError, match=r"^$"):
         fail()
     assert contents(tmp_path) == {}
+
+
+def test_a_folder_that_somebody_keeps_writing_to_stays_marked(tmp_path, monkeypatch):
+    """A worker that does not end in time may leave a file; the error is still the first one."""
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)  # what is there comes again
+
+    def fail():
+        with writing_folder(tmp_path / "out") as folder:
+            (folder / "a.csv").touch()
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fail()
+    assert set(contents(tmp_path / "out")) == {"a.csv", INCOMPLETE}

@@ -93,9 +93,10 @@ def writing_folder(path: PathLike) -> Iterator[Path]:
                 incomplete.unlink()
         except BaseException:
             _empty(target, incomplete)
-            incomplete.unlink()
-            if not was_there:
-                target.rmdir()
+            if [*target.iterdir()] == [incomplete]:  # else somebody still writes
+                incomplete.unlink()
+                if not was_there:
+                    target.rmdir()
             raise
 
 
