@@ -38,26 +38,21 @@ def create_table(path: PathLike, delimiter: str = ",") -> Iterator[Write]:
     Yields a function that appends rows, always of the same columns. The file is there when the
     block has ended well; otherwise nothing has changed.
     """
-    try:
-        with ExitStack() as stack:
-            if is_standard(path):
-                yield _csv_writer(sys.stdout.buffer, delimiter)
-                sys.stdout.buffer.flush()
-                return
-            is_parquet = writes_parquet(path)
-            file = stack.enter_context(replacing(path))
-            if is_parquet:
-                yield _parquet_writer(file, stack)
-                return
-            if str(path).lower().endswith(".gz"):
-                # Without name and time in it, the same rows give the same file.
-                packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0)
-                file = cast("IO[bytes]", stack.enter_context(packed))
-            yield _csv_writer(file, "\t" if _is_tsv(path) else delimiter)
-    except BrokenPipeError:
-        raise  # whoever reads standard output has seen enough
-    except OSError as error:
-        raise _not_writable(path, error) from error
+    with _naming_output(path), ExitStack() as stack:
+        if is_standard(path):
+            yield _csv_writer(sys.stdout.buffer, delimiter)
+            sys.stdout.buffer.flush()
+            return
+        is_parquet = writes_parquet(path)
+        file = stack.enter_context(replacing(path))
+        if is_parquet:
+            yield _parquet_writer(file, stack)
+            return
+        if str(path).lower().endswith(".gz"):
+            # Without name and time in it, the same rows give the same file.
+            packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+            file = cast("IO[bytes]", stack.enter_context(packed))
+        yield _csv_writer(file, "\t" if _is_tsv(path) else delimiter)
 
 
 def _is_tsv(path: PathLike) -> bool:
@@ -124,11 +119,8 @@ def check_output(path: PathLike, *inputs: PathLike) -> None:
 @contextmanager
 def create_folder(path: PathLike) -> Iterator[Path]:
     """Make a folder, in place of what is there; `writing_folder` says when it is complete."""
-    try:
-        with writing_folder(path) as folder:
-            yield folder
-    except OSError as error:
-        raise _not_writable(path, error) from error
+    with _naming_output(path), writing_folder(path) as folder:
+        yield folder
 
 
 def check_folder_output(path: PathLike, *inputs: PathLike, overwrite: bool = False) -> None:
@@ -149,20 +141,25 @@ def check_folder_output(path: PathLike, *inputs: PathLike, overwrite: bool = Fal
             f"The output folder must be new or empty; {str(path)!r} holds files. Choose another "
             "path, or empty it with --overwrite."
         )
-    try:
-        probe = (target if target.exists() else target.parent) / f".{secrets.token_hex(8)}.tmp"
-        with uninterrupted():
-            probe.mkdir()
-            probe.rmdir()
-    except OSError as error:
-        raise _not_writable(path, error) from error
+    probe = (target if target.exists() else target.parent) / f".{secrets.token_hex(8)}.tmp"
+    with _naming_output(path), uninterrupted():
+        probe.mkdir()
+        probe.rmdir()
 
 
 def write_bytes(path: PathLike, content: bytes) -> None:
     """Write a file whole or not at all."""
+    with _naming_output(path), replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def _naming_output(path: PathLike) -> Iterator[None]:
+    """Let an error of the disk say which output cannot be written."""
     try:
-        with replacing(path) as file:
-            file.write(content)
+        yield
+    except BrokenPipeError:
+        raise  # whoever reads standard output has seen enough
     except OSError as error:
         raise _not_writable(path, error) from error
 
