@@ -4,6 +4,7 @@ from datetime import datetime
 
 import numpy as np
 import pandas as pd
+import torch
 from factories import FEATURES, payments, small, visits
 
 from fewlier import Flow
@@ -61,7 +62,8 @@ def labels(n):
 
 
 def _visits(density="made", **changes):
-    return small(density, **changes).fit(visits(), labels(120))
+    """Fit a member in each fold; more make a graph larger, not another."""
+    return small(density, **{"lambdas": (10,)} | changes).fit(visits(), labels(120))
 
 
 def _payments():
@@ -71,10 +73,10 @@ def _payments():
 
 MODELS = {
     "payments": _payments,
-    "visits": _visits,
-    "stays": lambda: small(columns={"nights": "count"}).fit(stays(), labels(150)),
-    "calls": lambda: small().fit(calls(), labels(150)),
-    "stars": lambda: small().fit(stars(), labels(600)),
+    "visits": lambda: _visits(lambdas=(0, 10)),
+    "stays": lambda: small(columns={"nights": "count"}, lambdas=(10,)).fit(stays(), labels(150)),
+    "calls": lambda: small(lambdas=(10,)).fit(calls(), labels(150)),
+    "stars": lambda: small(lambdas=(10,)).fit(stars(), labels(600)),
     "one class": lambda: small().fit(visits()),
     "best": lambda: _visits(selection="best"),
     "vae": lambda: _visits("vae"),
@@ -104,6 +106,6 @@ def inputs_for(model, rows):
     return matched, feed(model.encoder, matched, dates)
 
 
-def arrays_of(model, columns):
+def tensors_of(model, columns):
     """Return the inputs of a graph in its order."""
-    return [columns[one.name] for one in inputs_of(model.encoder)]
+    return [torch.from_numpy(columns[one.name].copy()) for one in inputs_of(model.encoder)]

@@ -7,6 +7,7 @@ import torch
 from fewlier.density.rows import Rows
 from fewlier.score.neighbours.part import Neighbours
 from fewlier.score.neighbours.view import View
+from fewlier.score.part import Known
 from fewlier.table import Encoder, Table, infer_schema
 
 N, N_ODD = 300, 6
@@ -37,19 +38,33 @@ def encoded(frame, like=None, kinds=None):
     return encoder, encoder.encode(matched)
 
 
+def known(encoder, rows, normals, anomalies):
+    """Return normals and anomalies, given by number, as parts learn from them."""
+    both = np.concatenate([normals, anomalies])
+    is_anomaly = np.isin(both, anomalies)
+    return Known.of(encoder, rows.take(both), is_anomaly, 0)
+
+
+def fit(encoder, rows, normals, anomalies):
+    """Return the neighbours of rows, given normals and anomalies by number."""
+    return Neighbours.fit(known(encoder, rows, normals, anomalies), {})
+
+
 def neighbours(encoder, rows, n_odd=0):
     """Return the neighbours of rows, the first of which are anomalies."""
-    numbers = np.arange(n_odd, len(rows)), np.arange(n_odd)
-    return Neighbours.fit(encoder, rows, numbers, CPU)
+    return fit(encoder, rows, np.arange(n_odd, len(rows)), np.arange(n_odd))
 
 
 def view(scales, encoder, rows, n_odd=0):
     """Return one view of rows, the first of which are anomalies."""
-    sides = [rows.take(n) for n in (np.arange(n_odd, len(rows)), np.arange(n_odd))]
-    return View.fit(encoder, scales, *((Rows.of(side), side.ids()) for side in sides))
+    return View.fit(scales, known(encoder, rows, np.arange(n_odd, len(rows)), np.arange(n_odd)))
 
 
-def distances(side, rows, ids=None):
-    """Return how far encoded rows are from those of one side, column by column."""
+def distances(view, rows, ids=None, *, from_anomalies=False):
+    """Return how far encoded rows are from the normals or anomalies, column by column."""
     rows = Rows.of(rows)
-    return side.measure(rows, side.space.place_known(rows), ids).distances
+    points = view.space.place_known(rows)
+    if from_anomalies:
+        found, _ = view.anomalies.measure(points, view.space.owner, view.near, ids)
+        return torch.where(rows.has_value, found, view.near)
+    return view.from_normals(rows, points, ids)[0]

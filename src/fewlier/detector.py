@@ -403,7 +403,7 @@ class AnomalyDetector(ClassifierMixin, BaseEstimator):
         """
         model, has_names = self._model(), hasattr(self, "feature_names_in_")
         parameters = self.get_params(deep=False)
-        save(Saved(parameters, has_names, model, self._kept_rows, self.summary_), path, self.load)
+        save(Saved(parameters, has_names, model, self._kept_rows, self.summary_), path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "AnomalyDetector":

@@ -52,7 +52,7 @@ def build(name, frame, seed=0, n_passes=4):
 
 
 def passes(density, rows):
-    return [density(rows, index) for index in range(density.n_passes)]
+    return [density.terms(rows, index) for index in range(density.n_passes)]
 
 
 @each_density
@@ -165,7 +165,7 @@ def test_noise_takes_the_place_of_what_is_kept_for_scoring(name):
     density, rows = build(name, mixed_frame())
     shape = (*rows.targets.shape[:-1], density.n_noise)
     one, other = (torch.randn(shape, generator=generator(seed)) for seed in range(2))
-    first, again, second = (density(rows._replace(noise=e), 0) for e in (one, one, other))
+    first, again, second = (density.terms(rows._replace(noise=e), 0) for e in (one, one, other))
     assert all(map(torch.equal, first, again))
     assert torch.equal(first.value, second.value) == (density.n_noise == 0)
 

@@ -29,7 +29,7 @@ def outputs(density, rows):
     """Return the parameters of the conditionals, as the decoder gives them."""
     seen = []
     handle = density.decoder.register_forward_hook(lambda *call: seen.append(call[2]))
-    terms = density(rows, 0)
+    terms = density.terms(rows, 0)
     handle.remove()
     return seen[0], terms
 

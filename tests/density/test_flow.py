@@ -70,7 +70,7 @@ def test_log_p_is_that_of_zukos_own_flow(kind):
     scale = 2 * flows.HALF_RANGE
     expected = zuko().log_prob(scale * (rows.targets - 0.5)) + 4 * math.log(scale)
     expected -= float(encoder.log_scale.sum())
-    torch.testing.assert_close(density(rows, 0).value.sum(-1), expected)
+    torch.testing.assert_close(density.terms(rows, 0).value.sum(-1), expected)
 
 
 def line(cells, n):
@@ -86,7 +86,7 @@ def test_one_real_column_integrates_to_one_in_its_own_units(kind, n_transforms):
     density, encoder = flow(frame, kind, n_transforms, spread=0.2)
     points, step = line(frame["x"], 20_001)
     with torch.no_grad():
-        log_p = density(encode(encoder, pd.DataFrame({"x": points})), 0).value[:, 0]
+        log_p = density.terms(encode(encoder, pd.DataFrame({"x": points})), 0).value[:, 0]
     assert float(log_p.exp().sum()) * step == pytest.approx(1, abs=2e-3)
 
 
@@ -108,7 +108,7 @@ def test_every_pattern_of_gaps_among_real_columns_has_a_proper_density(kind):
         grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], 1)
         rows = encode(encoder, pd.DataFrame(grid, columns=frame.columns))
         with torch.no_grad():
-            terms = density(rows, 0)
+            terms = density.terms(rows, 0)
         value = torch.where(rows.observed, terms.value, 0).sum(-1)
         base = torch.where(rows.observed, 1 - rate, rate).log()
         presence = (terms.presence + base).sum(-1)
@@ -130,7 +130,7 @@ def test_a_table_of_all_kinds_has_total_probability_one():
     for kind, flag in itertools.product("abc", (0, 1)):
         rows = encode(encoder, pd.DataFrame({"kind": kind, "x": points, "flag": flag}))
         with torch.no_grad():
-            total += float(density(rows, 0).value.sum(-1).exp().sum()) * step
+            total += float(density.terms(rows, 0).value.sum(-1).exp().sum()) * step
     assert total == pytest.approx(1, abs=2e-3)
 
 
@@ -140,13 +140,13 @@ def test_other_columns_depend_on_all_real_ones_and_real_ones_on_no_other():
     density, encoder = flow(frame, hidden=(200,))
     rows = encode(encoder, frame.iloc[:1])
     with torch.no_grad():
-        before = density(rows, 0).value[0]
+        before = density.terms(rows, 0).value[0]
         for j in range(3):
             changed = frame.iloc[:1].copy()
             changed.iloc[0, j] += 0.5
-            assert density(encode(encoder, changed), 0).value[0, 3] != before[3]
+            assert density.terms(encode(encoder, changed), 0).value[0, 3] != before[3]
         kind = "b" if frame["kind"][0] == "a" else "a"
-        other = density(encode(encoder, frame.iloc[:1].assign(kind=kind)), 0).value[0]
+        other = density.terms(encode(encoder, frame.iloc[:1].assign(kind=kind)), 0).value[0]
     assert torch.equal(other[:3], before[:3])
 
 

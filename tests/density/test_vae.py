@@ -44,7 +44,7 @@ def log_weights(density, rows):
     In one go, with the samples kept for scoring given as noise.
     """
     s, n = density.n_passes, len(rows.targets)
-    terms = density(
+    terms = density.terms(
         rows.take(torch.arange(n).expand(s, n))._replace(
             noise=density.eps[:, None].expand(s, n, -1)
         ),
@@ -57,7 +57,7 @@ def test_noise_works_as_the_samples_kept_for_scoring_do():
     rows, encoder = rows_and_encoder(7)
     density = vae(encoder, 5, 3)
     with torch.no_grad():
-        passes = [density(rows, s) for s in range(5)]
+        passes = [density.terms(rows, s) for s in range(5)]
     expected = torch.stack([terms.value.sum(-1) + terms.rest for terms in passes], -1)
     torch.testing.assert_close(log_weights(density, rows), expected)
 
@@ -109,7 +109,7 @@ def test_the_mean_over_passes_of_the_logs_is_the_evidence_bound():
     with torch.no_grad():
         mu, log_sigma = density.encoder(rows.inputs).chunk(2, -1)
         log_sigma = log_sigma / (1 + log_sigma.abs() / 7)
-        rests = torch.stack([density(rows, s).rest for s in range(density.n_passes)])
+        rests = torch.stack([density.terms(rows, s).rest for s in range(density.n_passes)])
     divergence = 0.5 * (mu**2 + (2 * log_sigma).exp() - 1 - 2 * log_sigma).sum(-1)
     spread = rests.std(0) / math.sqrt(density.n_passes)
     assert ((rests.mean(0) + divergence).abs() < 5 * spread + 1e-9).all()

@@ -1,4 +1,4 @@
-"""The score written again for ONNX is the score of the library, before it becomes a graph.
+"""What becomes an ONNX graph says what the library says, before it becomes one.
 
 What onnxruntime makes of the graph is tested in tests/engines/onnx.
 """
@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import torch
 from factories import small, visits
-from graphs import MODELS, arrays_of, calls, dates_of, stars, stays
+from graphs import MODELS, calls, dates_of, stars, stays, tensors_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -25,8 +25,7 @@ from fewlier.errors import UserError
 from fewlier.export.onnx.check import feed, made_up
 from fewlier.export.onnx.columns import NO_CODE, NO_DATE, UNSEEN, Encoding, inputs_of
 from fewlier.export.onnx.export import export, facts_of, operations_of, trace
-from fewlier.export.onnx.gamma import log_gamma
-from fewlier.export.onnx.search import search_sorted
+from fewlier.export.onnx.operations import log_gamma, search_sorted
 from fewlier.export.onnx.whole import Whole
 from fewlier.score.scorer import Scorer
 from fewlier.table import Table
@@ -41,16 +40,15 @@ def models():
     return cache(lambda name: MODELS[name]().model_)
 
 
-def tensors(model, columns):
-    return [torch.from_numpy(values.copy()) for values in arrays_of(model, columns)]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_are_encoded_bit_for_bit(models, name):
     model = models(name)
     table, columns = made_up(model.encoder)
-    expected, found = model.encoder.encode(table), Encoding(model.encoder)(*tensors(model, columns))
+    expected, found = (
+        model.encoder.encode(table),
+        Encoding(model.encoder)(*tensors_of(model, columns)),
+    )
     for array in ARRAYS:
         np.testing.assert_array_equal(getattr(found, array).numpy(), getattr(expected, array))
 
@@ -61,7 +59,7 @@ def test_scores_p_values_and_decisions_are_those_of_the_library(models, name):
     model = models(name)
     table, columns = made_up(model.encoder)
     with torch.no_grad():
-        found = Whole(model).eval()(*tensors(model, columns))
+        found = Whole(model).eval()(*tensors_of(model, columns))
     scores = model.score(model.encoder.encode(table))
     np.testing.assert_allclose(found.anomaly_score, scores, rtol=2e-5, atol=2e-5)
     again = found.anomaly_score.numpy()
@@ -75,7 +73,7 @@ def test_where_many_rows_are_as_near_the_graph_takes_the_neighbours_of_the_libra
     model, rows = models("stars"), stars(seed=1).mask(np.eye(600, 5) == 1).astype(float)
     matched = model.encoder.schema.match(Table.of(rows))
     with torch.no_grad():
-        found = Whole(model).eval()(*tensors(model, feed(model.encoder, matched, {})))
+        found = Whole(model).eval()(*tensors_of(model, feed(model.encoder, matched, {})))
     scores = model.score(model.encoder.encode(matched))
     np.testing.assert_allclose(found.anomaly_score, scores, rtol=1e-5, atol=1e-5)
 
@@ -88,7 +86,7 @@ def test_dates_are_microseconds_by_the_clock(models):
     begun = rows["begun"].to_numpy("datetime64[us]").astype(np.int64)
     assert (begun == NO_DATE).any()
     columns = feed(model.encoder, matched, {"begun": begun})
-    found = Encoding(model.encoder)(*tensors(model, columns))
+    found = Encoding(model.encoder)(*tensors_of(model, columns))
     expected = model.encoder.encode(matched)
     for array in ARRAYS:
         np.testing.assert_array_equal(getattr(found, array).numpy(), getattr(expected, array))
@@ -102,12 +100,14 @@ def test_zoned_dates_are_in_utc_and_their_clock_is_an_input(models):
     moments, offsets = dates_of(rows["begun"])
     matched = model.encoder.schema.match(Table.of(rows))
     columns = feed(model.encoder, matched, {"begun": moments, "begun.offset": offsets})
-    found = Encoding(model.encoder)(*tensors(model, columns))
+    found = Encoding(model.encoder)(*tensors_of(model, columns))
     expected = model.encoder.encode(matched)
     for array in ARRAYS:
         np.testing.assert_array_equal(getattr(found, array).numpy(), getattr(expected, array))
     in_utc = columns | {"begun.offset": np.zeros_like(offsets)}
-    assert not np.array_equal(Encoding(model.encoder)(*tensors(model, in_utc)).inputs, found.inputs)
+    assert not np.array_equal(
+        Encoding(model.encoder)(*tensors_of(model, in_utc)).inputs, found.inputs
+    )
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_p_values_by_many_normals_take_little_memory(models):
     model = replace(model, calibration=replace(model.calibration, normal_scores=many))
     whole, n = Whole(model).eval(), table.n_rows
     with torch.no_grad(), Largest() as largest:
-        found = whole(*tensors(model, columns))
+        found = whole(*tensors_of(model, columns))
     assert largest.size < n * len(many) / 50
     expected = model.calibration.p_value(found.anomaly_score.numpy())
     np.testing.assert_array_equal(found.p_value, expected)

@@ -178,10 +178,8 @@ def test_what_could_not_be_loaded_takes_the_place_of_nothing(tmp_path):
 
 
 def test_a_model_of_too_many_layers_is_not_written(detector, folder, monkeypatch):
-    monkeypatch.setattr("fewlier.modelfile.file.MAX_ROW_LAYERS", 3)
-    with pytest.raises(
-        UserError, match=r"through at most 3 layers, .* this one has \d+. Fit with fewer"
-    ):
+    monkeypatch.setattr("fewlier.score.ensemble.MAX_ROW_LAYERS", 3)
+    with pytest.raises(UserError, match=r"a row passes \d+ layers of networks, more than 3"):
         detector.save(folder / "unwritten.fewlier")
     assert not (folder / "unwritten.fewlier").exists()
 

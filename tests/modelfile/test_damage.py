@@ -82,7 +82,7 @@ def test_an_array_that_no_part_reads_is_refused(saved):
     assert "which fewlier does not write" in refused(manifest, tensors | more)
 
 
-VIEW, OTHER = (f"model.neighbours.views.{number}" for number in (0, 1))
+VIEW, OTHER = (f"model.parts.neighbours.views.{number}" for number in (0, 1))
 IN_MANIFEST = {
     "another format": ("format", "onnx", "names another format"),
     "newer version": ("version", 5, "version is 5, newer than .*Upgrade fewlier"),
@@ -123,19 +123,19 @@ IN_MANIFEST = {
     "lambda": ("model.ensemble.members.0.lam", -1.0, "number from 0"),
     "far fold": ("model.ensemble.members.0.fold", 64, "integer from 0 to 63"),
     "scale": ("model.ensemble.members.0.scale", 0.0, "number between 0 and inf"),
-    "no neighbours": ("model.neighbours", None, "no other parts than .'trees', 'rules'"),
-    "no trees": ("model.trees", None, "no other parts than .'neighbours', 'rules'"),
-    "share": ("model.neighbours.share", 1.0, "number between 0 and 1"),
-    "other share": ("model.neighbours.share", 0.1, "must score .* they score"),
-    "no view": ("model.neighbours.views", [], "once on each scale"),
-    "view": ("model.neighbours.views.0.space.coordinates.name", "ranks", "must be one of"),
+    "no neighbours": ("model.parts.neighbours", None, "'model.parts.neighbours' must be a"),
+    "no trees": ("model.parts.trees", None, "'model.parts.trees' must be a record"),
+    "share": ("model.parts.neighbours.share", 1.0, "number between 0 and 1"),
+    "other share": ("model.parts.neighbours.share", 0.1, "must score .* they score"),
+    "no view": ("model.parts.neighbours.views", [], "once on each scale"),
+    "view": ("model.parts.neighbours.views.0.space.coordinates.name", "ranks", "must be one of"),
     "view spread": (f"{VIEW}.spread", 0.0, "number between 0"),
     "normal weight": (f"{VIEW}.normal_weight", 0.5, "number from 1"),
     "other weight": (f"{VIEW}.normal_weight", 9.5, "must score .* they score"),
-    "trees share": ("model.trees.share", 0.99, "shares of its parts"),
-    "trees spread": ("model.trees.spread", -1.0, "number between 0"),
-    "rules share": ("model.rules.share", 0.0, "number between 0 and 1"),
-    "rules spread": ("model.rules.spread", 0.0, "number between 0"),
+    "trees share": ("model.parts.trees.share", 0.99, "shares of its parts"),
+    "trees spread": ("model.parts.trees.spread", -1.0, "number between 0"),
+    "rules share": ("model.parts.rules.share", 0.0, "number between 0 and 1"),
+    "rules spread": ("model.parts.rules.spread", 0.0, "number between 0"),
     "prior": ("model.calibration.prior", 1.0, "number between 0 and 1"),
     "edges": ("model.reference.n_edges.0", 65, "list of integers from 0 to 64"),
     "fewer edges": ("model.reference.n_edges.0", 3, "edges' is float32"),
@@ -173,11 +173,11 @@ def test_a_best_member_has_no_companions(saved, folder):
     path = folder / "best.fewlier"
     fitted(selection="best").save(path)
     manifest, tensors = content_of(path)
-    assert manifest["model"]["neighbours"] is None
+    assert manifest["model"]["parts"] == {}
     average, arrays = content_of(saved)
     for name, message in (("trees", "no other parts than"), ("neighbours", "its best member")):
-        damaged = changed_at(manifest, ("model", name), average["model"][name])
-        more = {key: v for key, v in arrays.items() if key.startswith(f"model.{name}.")}
+        damaged = changed_at(manifest, ("model", "parts", name), average["model"]["parts"][name])
+        more = {key: v for key, v in arrays.items() if key.startswith(f"model.parts.{name}.")}
         assert message in refused(damaged, tensors | more)
 
 
@@ -227,16 +227,16 @@ IN_WEIGHTS = {
         "further away|must score",
     ),
     "input mean": (f"{VIEW}.space.coordinates.mean", put(0, 3e38), "must score .* they score"),
-    "child": ("model.trees.learned.right", put(0, 0), "trees are out of range"),
-    "tree's feature": ("model.trees.learned.feature", put(0, 99), "trees are out of range"),
+    "child": ("model.parts.trees.learned.right", put(0, 0), "trees are out of range"),
+    "tree's feature": ("model.parts.trees.learned.feature", put(0, 99), "trees are out of range"),
     "trees' values": (
-        "model.trees.learned.value",
+        "model.parts.trees.learned.value",
         lambda v: put(slice(None), v[::-1].copy())(v),
         "must score .* they score",
     ),
-    "trees' centre": ("model.trees.centre", put(0, 99.0), "must score .* they score"),
-    "rules' steps": ("model.rules.learned.thresholds", put((0, 0), 1e9), "not in order"),
-    "rules' values": ("model.rules.learned.values", put(slice(None), 9.0), "must score"),
+    "trees' centre": ("model.parts.trees.centre", put(0, 99.0), "must score .* they score"),
+    "rules' steps": ("model.parts.rules.learned.thresholds", put((0, 0), 1e9), "not in order"),
+    "rules' values": ("model.parts.rules.learned.values", put(slice(None), 9.0), "must score"),
     "flag": ("kept_rows.rows.observed", put((0, 0), 2), "observed' must hold 0 or 1"),
     "flags": ("kept_rows.rows.impossible", put((2, 1), 255), "impossible' must hold 0 or 1"),
     "count": ("kept_rows.counted", put(5, 2), "counted' must hold 0 or 1"),

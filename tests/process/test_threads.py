@@ -144,7 +144,7 @@ def test_calls_that_fail_leave_the_settings_of_the_caller(fitted, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         small(max_epochs=2).fit(X, Y, progress=lambda share: 1 / (share < 0.4))
     for part in fitted.model_.parts.values():
-        monkeypatch.setattr(type(part), "score", fail)
+        monkeypatch.setattr(type(part), "contributions", fail)
     with pytest.raises(MemoryError):
         fitted.anomaly_score(MANY)
     with pytest.raises(UserError, match="memory"):

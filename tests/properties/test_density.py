@@ -43,7 +43,7 @@ def encode(encoder, frame):
 @torch.no_grad()
 def all_terms(density, rows):
     """The terms of every pass."""
-    return [density(rows, index) for index in range(density.n_passes)]
+    return [density.terms(rows, index) for index in range(density.n_passes)]
 
 
 def masses(density, rows, weights):
@@ -314,7 +314,7 @@ def test_a_value_outside_its_domain_is_less_likely_than_any_seen_in_training(see
     odd = pd.DataFrame({"flag": [5], "colour": ["pink"], "shape": ["flat"], "n": [-1.5]})
     for index, terms in enumerate(all_terms(density, normal)):
         seen = row_terms(terms, normal, found := substitutes_from(terms, normal.observed))
-        outside = row_terms(density(encode(encoder, odd), index), encode(encoder, odd), found)
+        outside = row_terms(density.terms(encode(encoder, odd), index), encode(encoder, odd), found)
         assert outside.isfinite().all()
         assert (outside[:, :-1] < seen[:, :-1]).all()
 
@@ -327,7 +327,7 @@ def test_leaving_out_a_cell_that_training_never_missed_makes_a_row_look_odder(se
     gone = encode(encoder, pd.DataFrame({"flag": [np.nan], "colour": [None], "shape": [None]}))
     for index, terms in enumerate(all_terms(density, normal)):
         found = substitutes_from(terms, normal.observed)
-        cells = row_terms(density(gone, index), gone, found)[:, :-1]
+        cells = row_terms(density.terms(gone, index), gone, found)[:, :-1]
         assert (cells < found.typical).all()
 
 
@@ -340,7 +340,7 @@ def test_a_row_without_any_cell_is_no_more_normal_than_the_median_row(seed):
     for index, terms in enumerate(all_terms(density, normal)):
         found = substitutes_from(terms, normal.observed)
         median = torch.where(normal.observed, terms.value, found.typical).sum(-1).median()
-        assert row_terms(density(gone, index), gone, found).sum() <= median
+        assert row_terms(density.terms(gone, index), gone, found).sum() <= median
 
 
 def test_the_mean_over_passes_is_the_log_of_the_mean_density():

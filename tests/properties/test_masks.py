@@ -153,7 +153,7 @@ def test_a_value_changes_the_terms_of_its_own_and_of_later_columns_only():
     other = Table({**table.cells, "real": np.roll(table.cells["real"], 1)})
     before, after = (Rows.of(encoder.encode(t)) for t in (table, other))
     for index in range(density.n_passes):
-        changed = (density(before, index).value != density(after, index).value).any(0)
+        changed = (density.terms(before, index).value != density.terms(after, index).value).any(0)
         expected = column_dependence(density, encoder, index)[:, 0]
         expected[0] = True
         assert torch.equal(changed, expected)

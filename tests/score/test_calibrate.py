@@ -50,7 +50,7 @@ def test_the_smallest_p_value_is_that_of_all_normals(fitted):
 
 
 def test_of_many_normals_a_sample_stands_for_all(fitted, monkeypatch):
-    monkeypatch.setattr(calibrate, "MOST_NORMALS", 100)
+    monkeypatch.setattr(calibrate, "MAX_CALIBRATING", 100)
     some = calibrate.calibrate(fitted._plan, fitted.model_.scorer, 0.2).normal_scores
     assert len(some) == 100
     everyone = fitted.model_.calibration.normal_scores
@@ -61,8 +61,8 @@ def test_of_many_normals_a_sample_stands_for_all(fitted, monkeypatch):
 @pytest.mark.parametrize(
     ("n_normal", "n_behind", "words"),
     [
-        (calibrate.ENOUGH_LABELLED, calibrate.ENOUGH_LABELLED, "cross-validated"),
-        (calibrate.ENOUGH_LABELLED - 1, N - N_ODD, "93 of 292 rows behind the rate are unlabelled"),
+        (calibrate.MIN_LABELLED, calibrate.MIN_LABELLED, "cross-validated"),
+        (calibrate.MIN_LABELLED - 1, N - N_ODD, "93 of 292 rows behind the rate are unlabelled"),
         (0, N - N_ODD, "292 of 292 rows behind the rate are unlabelled: anomalies hidden there"),
     ],
 )

@@ -66,7 +66,7 @@ def by_part(detector, table):
     rows, found = Rows.of(detector.model_.encode(Table.of(table))), {}
     for _, part in detector.model_.scorer.addends:
         found[part.name] = part.contributions(rows, dict(found))
-    return found
+    return {name: own.numpy() for name, own in found.items()}
 
 
 @pytest.mark.slow

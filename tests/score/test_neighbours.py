@@ -6,7 +6,7 @@ import pytest
 from factories import small
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shops import CPU, N_ODD, N, distances, encoded, neighbours, shops
+from shops import CPU, N_ODD, N, distances, encoded, fit, neighbours, shops
 from sklearn.metrics import roc_auc_score
 from stored import reread
 
@@ -17,7 +17,7 @@ from fewlier.score.calibrate import held_out_scores
 from fewlier.score.neighbours import view as module
 from fewlier.score.neighbours.coordinates import COORDINATES
 from fewlier.score.neighbours.part import Neighbours
-from fewlier.score.neighbours.view import n_rows_at_most
+from fewlier.score.neighbours.view import max_landmarks
 from fewlier.score.part import HeldOut
 from fewlier.score.scorer import Scorer
 from fewlier.score.shares import own_passes
@@ -29,17 +29,13 @@ def score(neighbours, encoded, own=None):
     own = None if own is None else HeldOut(own)
     contributions = neighbours.contributions(Rows.of(encoded), {}, own)
     assert (contributions[:, -1] == 0).all()
-    z = neighbours.score(Rows.of(encoded), {}, own)
-    np.testing.assert_allclose(contributions.sum(1), z, rtol=1e-9, atol=1e-9)
-    return z
+    return contributions.sum(1).numpy()
 
 
 def landmarks(detector):
     """Return the ids of the normals and of the anomalies that a detector compares rows with."""
     view, other = detector.model_.parts["neighbours"].views
-    sides = [
-        (v.normals.landmarks.ids, v.anomalies and v.anomalies.landmarks.ids) for v in (view, other)
-    ]
+    sides = [(v.normals.ids, v.anomalies and v.anomalies.ids) for v in (view, other)]
     found, same = ([set() if ids is None else set(ids) for ids in side] for side in sides)
     assert found == same
     return found
@@ -55,7 +51,7 @@ def detector():
 def test_a_row_is_judged_and_explained_by_the_view_in_which_it_is_odder(n_odd, is_known):
     encoder, rows = encoded(shops(n_odd=n_odd))
     both = neighbours(encoder, rows, n_odd)
-    assert [v.normals.space.coordinates.name for v in both.views] == list(COORDINATES)
+    assert [v.space.coordinates.name for v in both.views] == list(COORDINATES)
     fresh = rows if is_known else encoded(shops(200, seed=1), encoder)[1]
     own = rows.ids() if is_known else None
     found = [view.contributions(Rows.of(fresh), own).numpy() for view in both.views]
@@ -63,7 +59,7 @@ def test_a_row_is_judged_and_explained_by_the_view_in_which_it_is_odder(n_odd, i
     np.testing.assert_allclose(score(both, fresh, own), z.max(0), rtol=1e-9, atol=1e-9)
     assert set(z.argmax(0)) == {0, 1}
     held_out = None if own is None else HeldOut(own)
-    contributions = both.contributions(Rows.of(fresh), {}, held_out)[:, :-1]
+    contributions = both.contributions(Rows.of(fresh), {}, held_out)[:, :-1].numpy()
     for row, odder in enumerate(z.argmax(0)):
         np.testing.assert_array_equal(contributions[row], found[odder][row])
 
@@ -78,7 +74,8 @@ def test_each_view_finds_what_is_odd_on_its_scale():
     new = pd.DataFrame({"income": [1.0, 0.3, 1e5], "rent": [1.0, 4.0, 4e5]})
     both = neighbours(encoder, rows)
     fresh = encoded(new, encoder)[1]
-    deviations, ranks = (view.score(Rows.of(fresh), None).numpy() for view in both.views)
+    parts = (view.contributions(Rows.of(fresh), None).sum(1).numpy() for view in both.views)
+    deviations, ranks = parts
     assert ranks[1] > ranks[0] + 1
     assert abs(deviations[1] - deviations[0]) < 0.5  # the rich make all others look alike
     assert deviations[2] > ranks[2] + 1  # ranks do not tell how far beyond
@@ -93,8 +90,8 @@ def test_with_labels_columns_that_say_nothing_count_less():
     frame.loc[odd, "c0"] += 3
     normals, labels, tested = np.arange(200, 600), np.arange(6), np.arange(6, 200)
     encoder, rows = encoded(frame)
-    fits = [Neighbours.fit(encoder, rows, (normals, labels[:n]), CPU) for n in (0, 6)]
-    assert all((view.normals.space.weight == 1).all() for view in fits[0].views)
+    fits = [fit(encoder, rows, normals, labels[:n]) for n in (0, 6)]
+    assert all((view.space.weight == 1).all() for view in fits[0].views)
     plain, weighed = (roc_auc_score(odd[tested], score(f, rows.take(tested))) for f in fits)
     assert weighed > plain + 0.1
 
@@ -105,7 +102,7 @@ def test_neighbours_are_read_back_as_they_were(n_odd):
     fitted = neighbours(encoder, rows, n_odd)
     again = reread(fitted, encoder, CPU)
     np.testing.assert_array_equal(score(again, rows), score(fitted, rows))
-    assert (again.n_rows, again.meaning) == (fitted.n_rows, fitted.meaning)
+    assert (again.n_compared, again.meaning) == (fitted.n_compared, fitted.meaning)
 
 
 @pytest.mark.parametrize("chosen", [[], [0], [1, 0], [0, 0], [0, 1, 1]])
@@ -129,14 +126,14 @@ def test_a_row_scores_the_same_in_any_company(detector, order, n):
 
 @pytest.mark.slow
 def test_wide_tables_keep_fewer_rows(monkeypatch):
-    assert n_rows_at_most(20) == module.MAX_LANDMARKS
-    assert n_rows_at_most(2000) == 8 * 2**20 // 8000
-    assert n_rows_at_most(10**9) == 3
+    assert max_landmarks(20) == module.MAX_LANDMARKS
+    assert max_landmarks(2000) == 8 * 2**20 // 8000
+    assert max_landmarks(10**9) == 3
     monkeypatch.setattr(module, "_MAX_BYTES", 4 * 5 * 51)  # five inputs
     fitted = small(max_epochs=1).fit(shops(gaps=0), np.arange(N) < N_ODD)
     kept = fitted.model_.parts["neighbours"]
     assert [len(ids) for ids in landmarks(fitted)] == [51, N_ODD]
-    assert kept.n_rows == fitted.model_.n_compared == 51 + N_ODD
+    assert kept.n_compared == fitted.model_.n_compared == 51 + N_ODD
 
 
 # In a detector
@@ -156,7 +153,9 @@ def test_the_score_is_the_sum_of_its_parts(n_labels, grown):
     if grown:
         shares |= {"trees": grown / 2, "rules": grown / 2}
         for name in ("trees", "rules"):
-            found[name] = model.parts[name].score(Rows.of(encoded), found)
+            before = {"neighbours": model.parts["neighbours"].contributions(Rows.of(encoded), {})}
+            parts = model.parts[name].contributions(Rows.of(encoded), before)
+            found[name] = parts.sum(1).numpy()
     assert list(model.parts) == list(shares)
     expected = sum(share * found[name] for name, share in shares.items())
     np.testing.assert_allclose(model.score(encoded), expected, atol=1e-5)
@@ -212,8 +211,8 @@ def test_training_rows_are_scored_without_themselves(detector):
     complete = shops().notna().all(axis=1).to_numpy()
     near = score(neighbours, rows) - score(neighbours, rows, rows.ids())
     assert (near[:N_ODD][complete[:N_ODD]] > 0).all()  # each is a known anomaly to itself
-    for side in (view.normals for view in neighbours.views):
-        to_others, to_all = (distances(side, rows, i).sum(1).numpy() for i in (rows.ids(), None))
+    for view in neighbours.views:
+        to_others, to_all = (distances(view, rows, i).sum(1).numpy() for i in (rows.ids(), None))
         assert (to_all <= to_others)[N_ODD:][complete[N_ODD:]].all()
         assert (to_all < to_others)[N_ODD:][complete[N_ODD:]].mean() > 0.9
     assert scores[N_ODD:].mean() > seen[N_ODD:].mean()

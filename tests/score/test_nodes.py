@@ -68,8 +68,8 @@ def rows():
 
 def test_scores_are_those_of_scikit_learns_trees(nodes, gained, weights):
     assert nodes.n_trees == N_TREES
-    np.testing.assert_allclose(nodes.scores(rows()), gained.sum(1), atol=1e-12)
-    found = nodes.scores(rows(), torch.from_numpy(weights))
+    np.testing.assert_allclose(nodes.gains(rows()).sum(1), gained.sum(1), atol=1e-12)
+    found = nodes.gains(rows(), torch.from_numpy(weights)).sum(1)
     np.testing.assert_allclose(found, (weights * gained).sum(1), atol=1e-12)
 
 
@@ -95,17 +95,16 @@ def test_gains_are_the_changes_of_value_on_the_way(nodes, fitted, weights):
     np.testing.assert_allclose(found, weighed, atol=1e-12)
 
 
-def test_gains_sum_to_the_scores(nodes, weights):
-    for some in (None, torch.from_numpy(weights)):
-        gains = nodes.gains(rows(), some)
-        np.testing.assert_allclose(gains.sum(1), nodes.scores(rows(), some), atol=1e-12)
+def test_gains_sum_to_the_values_where_rows_end(nodes):
+    gained = (nodes.value[nodes.ends(rows())] - nodes.value[nodes.roots, None]).sum(0)
+    np.testing.assert_allclose(nodes.gains(rows()).sum(1), gained, atol=1e-12)
 
 
 def test_a_value_at_the_threshold_goes_left():
     arrays = chain(1) | {"value": np.array([0.5, 0.0, 1.0])}
     nodes, zero = load(arrays), np.float32(0)
     beside = [zero, np.nextafter(zero, np.float32(1)), np.nextafter(zero, np.float32(-1))]
-    found = nodes.scores(torch.tensor(beside)[:, None])
+    found = nodes.gains(torch.tensor(beside)[:, None]).sum(1)
     np.testing.assert_array_equal(found, [-0.5, 0.5, -0.5])
 
 
@@ -113,14 +112,13 @@ def test_trees_that_are_leaves_alone_score_nothing():
     leaves = {name: array[-1:].repeat(3) for name, array in chain(1).items()}
     nodes = load(leaves | {"value": np.arange(3.0)})
     assert nodes.n_trees == 3
-    assert not nodes.scores(torch.ones(5, 1)).any()
     assert not nodes.gains(torch.ones(5, 1)).any()
 
 
 def test_trees_come_back_from_a_file(nodes):
     again = Nodes.from_state(State(*nodes.state().flat()), N_FEATURES, CPU)
     assert torch.equal(again.gains(rows()), nodes.gains(rows()))
-    assert torch.equal(again.scores(rows()), nodes.scores(rows()))
+    assert torch.equal(again.ends(rows()), nodes.ends(rows()))
 
 
 def chain(n):

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewlier.score.shares import DENSITY, average, best, shares, spaced
+from fewlier.score.model import shares
+from fewlier.score.shares import NEIGHBOURS, average, best, spaced
 
 
 @pytest.mark.parametrize(
@@ -70,16 +71,16 @@ def test_members_that_nothing_tells_apart_are_spaced_and_weigh_the_same(lambdas,
 
 def test_what_is_learned_from_labels_counts_more_with_more_of_them():
     found = [shares(n) for n in range(60)]
-    assert found[0] == found[1] == (pytest.approx(1 - DENSITY), 0, 0)
-    grown = [trees + rules for _, trees, rules in found]
+    assert found[0] == found[1] == {"neighbours": NEIGHBOURS, "trees": 0, "rules": 0}
+    grown = [own["trees"] + own["rules"] for own in found]
     assert grown[2] == pytest.approx(2 / 7.2)
-    assert all(trees == rules for _, trees, rules in found)
+    assert all(own["trees"] == pytest.approx(own["rules"]) for own in found)
     assert all(a < b < 5 / 8 for a, b in pairwise(grown[1:]))
 
 
 @given(n=st.integers(0, 10_000))
 def test_the_density_has_its_share_of_what_the_labels_leave(n):
-    neighbours, trees, rules = shares(n)
-    left = 1 - trees - rules
-    assert 1 - neighbours - trees - rules == pytest.approx(DENSITY * left)
-    assert min(neighbours, left) > 0
+    own = shares(n)
+    left = 1 - own["trees"] - own["rules"]
+    assert 1 - sum(own.values()) == pytest.approx((1 - NEIGHBOURS) * left)
+    assert min(own["neighbours"], left) > 0

@@ -53,7 +53,7 @@ def test_a_number_that_a_column_cannot_hold_is_odder_the_further_away_it_is(
     new.loc[1:, "b"] = odd
     fresh = encoded(new, encoder)[1]
     assert fresh.impossible.sum() == 3
-    alone = view(Standardised, encoder, rows, n_odd).score(Rows.of(fresh), None)
+    alone = view(Standardised, encoder, rows, n_odd).contributions(Rows.of(fresh), None).sum(1)
     assert (alone.diff() > 0).all()
     # In normal scores, all that lies beyond the rows is equally far.
     contributions = parts(neighbours(encoder, rows, n_odd), fresh)
@@ -76,7 +76,7 @@ def test_normals_that_a_column_cannot_hold_do_not_widen_it(scales, kind):
     one, other = (space.place(Rows.of(whole)) for space in spaces)
     np.testing.assert_allclose(one, other, atol=0.05)
     assert torch.isfinite(spaces[0].numbers.points(Rows.of(rows))).all()
-    assert torch.isfinite(view(scales, encoder, rows).score(Rows.of(rows), None)).all()
+    assert torch.isfinite(view(scales, encoder, rows).contributions(Rows.of(rows), None)).all()
 
 
 @SCALES
@@ -102,13 +102,13 @@ def test_a_column_that_labels_say_nothing_of_cannot_hide_an_impossible_number(sc
     frame = pd.DataFrame(rng.integers(0, 9, (N, 3)).astype(float), columns=[*"abc"])
     frame.loc[: N_ODD - 1, "a"] = 20.0
     encoder, rows = encoded(frame, kinds=dict.fromkeys(frame, "count"))
-    side = view(scales, encoder, rows, N_ODD).normals
+    found = view(scales, encoder, rows, N_ODD)
     new = encoded(frame.tail(1).assign(b=-1000.0), encoder)[1]
     if scales is Standardised:
-        assert float(side.space.weight[1]) < 0.5
-        assert float(distances(side, new)[0, 1]) > (scales.limit - 2) ** 2
+        assert float(found.space.weight[1]) < 0.5
+        assert float(distances(found, new)[0, 1]) > (scales.limit - 2) ** 2
     # Two rows differ by a variance of 2.
-    assert float(distances(side, new)[0, 1]) >= 2
+    assert float(distances(found, new)[0, 1]) >= 2
 
 
 @SCALES

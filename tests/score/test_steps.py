@@ -40,7 +40,6 @@ def test_steps_are_the_sum_of_their_rules(bags):
     steps, expected = Steps.from_rules(bags, N_FEATURES, CPU), apply(bags, x)
     rows = torch.from_numpy(x)
     np.testing.assert_allclose(steps.gains(rows), expected.sum(0), atol=1e-9)
-    np.testing.assert_allclose(steps.scores(rows), expected.sum((0, 2)), atol=1e-9)
     weights = np.random.default_rng(0).uniform(0, 2, (len(x), len(bags)))
     weighed = np.einsum("nb,bnf->nf", weights, expected)
     found = steps.gains(rows, torch.from_numpy(weights))

@@ -1,6 +1,7 @@
 """What both parts do that are learned from the labels."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from fewlier.density.rows import Rows
 from fewlier.score.learned.supervised import Bags, Features
 from fewlier.score.learned.trees import Rules, Trees
 from fewlier.score.neighbours.space import NumericColumns
-from fewlier.score.part import HeldOut
+from fewlier.score.part import HeldOut, Known
 
 N, N_ODD = 300, 8
 IDS = np.arange(1000, 1000 + N)
@@ -40,13 +41,14 @@ def neighbours(x):
     """Return what neighbours might contribute: the further a row is from 0, the more."""
     sizes = np.abs(x.astype(np.float64)) - 0.8
     columns = np.stack([sizes[:, :2].sum(1), sizes[:, 2], sizes[:, 3], sizes[:, 4:].sum(1)], 1)
-    return np.pad(columns, ((0, 0), (0, 1)))
+    return torch.from_numpy(np.pad(columns, ((0, 0), (0, 1))))
 
 
 def learn(kind, x=None, ids=IDS, n_odd=N_ODD, seed=1):
     x = made() if x is None else x
-    labels = ids, np.arange(len(x)) < n_odd
-    return kind.fit(features(), encoded(x), neighbours(x).sum(1), labels, seed)
+    known = Known(None, encoded(x), ids, np.arange(len(x)) < n_odd, seed)
+    with patch.object(Features, "from_encoder", lambda *_: features()):
+        return kind.fit(known, {"neighbours": neighbours(x)})
 
 
 @pytest.fixture(scope="module")
@@ -93,18 +95,11 @@ def contributions(part, x, ids=None):
     found = part.contributions(encoded(x), {"neighbours": neighbours(x)}, ids and HeldOut(*ids))
     assert found.shape == (len(x), 5)
     assert (found[:, -1] == 0).all()
-    return found[:, :-1]
+    return found[:, :-1].numpy()
 
 
 def score(part, x, ids=None):
-    before = {"neighbours": neighbours(x).sum(1)}
-    return part.score(encoded(x), before, ids and HeldOut(*ids))
-
-
-def test_contributions_sum_to_the_score(part):
-    for ids in (None, (IDS,)):
-        total = contributions(part, made(), ids).sum(1)
-        np.testing.assert_allclose(total, score(part, made(), ids), atol=1e-9)
+    return contributions(part, x, ids).sum(1)
 
 
 def test_what_is_planted_is_found_and_goes_to_its_column(part):
@@ -150,15 +145,15 @@ def test_rows_that_no_bag_holds_are_scored_by_all(part):
 @each_kind
 def test_a_row_of_the_fit_is_scored_by_the_bags_that_do_not_hold_it(kind, bags):
     part, x = learn(kind), made()
-    own = features().read(encoded(x), neighbours(x).sum(1))
-    alone = np.stack([learned.scores(own) for _, learned in bags], 1)
+    own = features().read(encoded(x), neighbours(x))
+    alone = np.stack([learned.gains(own).sum(1) for _, learned in bags], 1)
     can_judge = ~held_by(bags, x)
     assert can_judge[N_ODD:].any(1).all()
     judged = can_judge.any(1)  # an anomaly that is in all bags is known to all
     mean = np.average(alone[judged], axis=1, weights=can_judge[judged])
     normals = mean[-(N - N_ODD) :]
     expected = (mean - normals.mean()) / normals.std()
-    found = part.score(encoded(x), {"neighbours": neighbours(x).sum(1)}, HeldOut(IDS))
+    found = score(part, x, (IDS,))
     np.testing.assert_allclose(uncompressed(found[judged]), expected, atol=1e-9)
 
 
@@ -218,15 +213,15 @@ def test_numbers_that_networks_cannot_hold_are_read_as_the_largest(part):
     x = made(4, 0, seed=5)
     x[:2, 3], x[2:, 3] = (1e9, 1e30), (-1e9, -1e30)
     x[1], x[3] = np.where(np.arange(6) == 3, x[1], x[0]), np.where(np.arange(6) == 3, x[3], x[2])
-    before = {"neighbours": np.zeros(4)}
-    z = part.score(encoded(x), before)
-    assert np.isfinite(z).all()
+    before = {"neighbours": torch.zeros(4, 5).double()}
+    z = part.contributions(encoded(x), before).sum(1)
+    assert z.isfinite().all()
     assert (z[0], z[2]) == (z[1], z[3])
 
 
 def test_gains_by_the_neighbours_go_to_columns_as_the_neighbours_contributions_do():
     gains = torch.tensor([[1.0, 2, 3, 4, 5, 6, 8], [0, 0, 0, 0, 0, 0, 8]]).double()
-    by_neighbours = np.array([[1.0, -2, 1, 0, 0], [0, 0, 0, 0, 0]])
+    by_neighbours = torch.tensor([[1.0, -2, 1, 0, 0], [0, 0, 0, 0, 0]]).double()
     found = features().split(gains, by_neighbours)
     np.testing.assert_allclose(found, [[3 + 2, 3 + 4, 4 + 2, 11], [2, 2, 2, 2]])
     np.testing.assert_allclose(found.sum(1), gains.sum(1))

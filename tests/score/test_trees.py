@@ -57,8 +57,8 @@ def test_trees_score_the_share_of_anomalies_beyond_one_half(kept):
     found = Trees.learn(bags(), 5, CPU)
     expected = np.stack([tree.predict_proba(fresh())[:, 1] - 0.5 for tree in kept], 1)
     x, own = torch.from_numpy(fresh()), weights()
-    np.testing.assert_allclose(found.scores(x), expected.sum(1), atol=1e-9)
-    weighed = found.scores(x, torch.from_numpy(own))
+    np.testing.assert_allclose(found.gains(x).sum(1), expected.sum(1), atol=1e-9)
+    weighed = found.gains(x, torch.from_numpy(own)).sum(1)
     np.testing.assert_allclose(weighed, (own * expected).sum(1), atol=1e-9)
 
 
@@ -67,8 +67,8 @@ def test_rules_score_the_log_odds(kept):
     assert len(kept) == 4
     expected = np.stack([boosted.decision_function(fresh()) for boosted in kept], 1)
     x, own = torch.from_numpy(fresh()), weights()
-    np.testing.assert_allclose(found.scores(x), expected.sum(1), atol=1e-9)
-    weighed = found.scores(x, torch.from_numpy(own))
+    np.testing.assert_allclose(found.gains(x).sum(1), expected.sum(1), atol=1e-9)
+    weighed = found.gains(x, torch.from_numpy(own)).sum(1)
     np.testing.assert_allclose(weighed, (own * expected).sum(1), atol=1e-9)
 
 

@@ -14,7 +14,7 @@ from fewlier import FormatError
 from fewlier.density.rows import Rows
 from fewlier.modelfile.state import State
 from fewlier.score.neighbours.coordinates import COORDINATES, NormalScores
-from fewlier.score.neighbours.nearest import LEAST
+from fewlier.score.neighbours.nearest import MIN_DISTANCE
 from fewlier.score.neighbours.view import View
 
 SCALES = pytest.mark.parametrize("scales", COORDINATES.values(), ids=COORDINATES)
@@ -27,14 +27,12 @@ def parts(view, rows, own=None):
 
 def score(view, rows, own=None):
     """Return z, which is the sum of what columns add."""
-    z = parts(view, rows, own).sum(1)
-    np.testing.assert_allclose(view.score(Rows.of(rows), own), z, rtol=1e-9, atol=1e-9)
-    return z
+    return parts(view, rows, own).sum(1)
 
 
 def place(view, inputs, normals):
     """Return where inputs lie, as computed here."""
-    coordinates = view.normals.space.coordinates
+    coordinates = view.space.coordinates
     if isinstance(coordinates, NormalScores):
         knots = zip(inputs.T, coordinates.knots.numpy(), coordinates.scores.numpy(), strict=True)
         return np.stack([np.interp(*column) for column in knots], 1)
@@ -47,8 +45,8 @@ def handicaps(side, cost=None):
 
     It is the more, the later a landmark comes in its group, or the more it costs.
     """
-    groups = np.arange(len(side.landmarks.ids)) if cost is None else cost
-    rank = groups.reshape(side.landmarks.n_groups, -1).argsort(1).argsort(1)
+    groups = np.arange(len(side.ids)) if cost is None else cost
+    rank = groups.reshape(side.n_groups, -1).argsort(1).argsort(1)
     return 1e-3 * rank.ravel() / rank.shape[1]
 
 
@@ -59,10 +57,10 @@ def nearest_of_groups(side, ids, points, references, handicap=0):
     """
     number = {row: place for place, row in enumerate(ids)}
     found, places = [], []
-    added_to_each = np.broadcast_to(handicap, len(side.landmarks.ids))
-    n_groups = side.landmarks.n_groups
+    added_to_each = np.broadcast_to(handicap, len(side.ids))
+    n_groups = side.n_groups
     for group, added in zip(
-        np.split(side.landmarks.ids, n_groups), np.split(added_to_each, n_groups), strict=True
+        np.split(side.ids, n_groups), np.split(added_to_each, n_groups), strict=True
     ):
         rows = np.array([number[row] for row in group])
         apart = euclidean_distances(points, references[rows], squared=True) + added
@@ -88,12 +86,12 @@ def test_scores_are_those_of_scikit_learns_neighbours(scales, n_odd):
     def half_log(points, side, ids, references, handicap=0):
         nearest, places = nearest_of_groups(side, ids, points, references, handicap)
         squared = ((nearest - points[:, None]) ** 2).sum(-1)
-        return np.log(squared.mean(1) + LEAST) / 2, places
+        return np.log(squared.mean(1) + MIN_DISTANCE) / 2, places
 
     def to_normals(points):
         side, own_ids = found.normals, ids[n_odd:]
         own, _ = half_log(normals, side, own_ids, normals)
-        handicap = handicaps(side, own[[[*own_ids].index(row) for row in side.landmarks.ids]])
+        handicap = handicaps(side, own[[[*own_ids].index(row) for row in side.ids]])
         _, around = half_log(normals, side, own_ids, normals, handicap)
         far, places = half_log(points, side, own_ids, normals, handicap)
         return far - 0.3 * (own[places].mean(1) - own[around].mean())
@@ -103,7 +101,7 @@ def test_scores_are_those_of_scikit_learns_neighbours(scales, n_odd):
         truth = np.repeat([0, 1], [len(normals), n_odd])
         auc = roc_auc_score(truth, np.append(to_normals(normals), to_normals(odd)))
         # In a space where columns weigh differently, both distances.
-        space = found.normals.space
+        space = found.space
         stretch = np.sqrt(space.weight.numpy())[space.owner]
         odd, normals, new_points = odd * stretch, normals * stretch, new_points * stretch
         near, new_near = (
@@ -135,11 +133,11 @@ def test_columns_weigh_by_how_far_labelled_anomalies_are_from_normals_next_to_th
         nearest, _ = nearest_of_groups(
             found.normals, rows.ids()[n_odd:], some, normals, handicaps(found.normals)
         )
-        apart.append(((nearest - some[:, None]) ** 2).mean(1) + LEAST / 4)
+        apart.append(((nearest - some[:, None]) ** 2).mean(1) + MIN_DISTANCE / 4)
     typical = apart[1].mean(0) * np.exp(np.log(apart[1].sum(1)).mean()) / apart[1].sum(1).mean()
     ratio = np.minimum(apart[0] / (typical + 1e-3), 20).sum(0)
     expected = ((10 + ratio) / (10 + n_odd)) ** 2
-    weight = found.normals.space.weight
+    weight = found.space.weight
     np.testing.assert_allclose(weight, expected / expected.mean(), rtol=1e-3)
     assert weight[:2].min() > weight[2:].max()
 
@@ -151,13 +149,13 @@ def test_all_rows_are_landmarks_in_groups_of_one_size_without_twins(scales, n):
     found = view(scales, encoder, rows, n)
     ids = rows.ids()
     for side, own, most in ((found.normals, ids[n:], 3), (found.anomalies, ids[:n], 2)):
-        groups = side.landmarks.ids.reshape(side.landmarks.n_groups, -1)
+        groups = side.ids.reshape(side.n_groups, -1)
         assert len(groups) == min(most, n)
         assert set(groups.flat) == set(own)
         assert groups.size < n + most
         assert all(len(set(group)) == len(group) for group in groups)
-        points = side.space.place(Rows.of(rows))[[[*ids].index(i) for i in groups.flat]]
-        np.testing.assert_array_equal(side.landmarks.points, points)
+        points = found.space.place(Rows.of(rows))[[[*ids].index(i) for i in groups.flat]]
+        np.testing.assert_array_equal(side.points, points)
 
 
 @SCALES
@@ -187,14 +185,6 @@ def test_normals_that_are_not_their_own_neighbours_have_mean_0_and_spread_1(scal
     assert score(found, normals).mean() < -0.1  # each is its nearest
 
 
-def around(side, places, rows):
-    """Return how far the landmarks at these places lie from others, in cells that have a value."""
-    if side.local is None:
-        return 0
-    local = side.local.double().numpy()[places].mean(1)
-    return (local * Rows.of(rows).has_value.numpy()).sum(1)
-
-
 @SCALES
 @pytest.mark.parametrize("gaps", [0, 0.3, 1])
 @pytest.mark.parametrize("n_odd", [0, 1, 6])
@@ -204,14 +194,14 @@ def test_contributions_add_up_to_the_logarithms_of_the_distances(scales, gaps, n
     strange = shops(3, seed=2).assign(size=[1e300, None, -5], city="Paris", visits=-1.0)
     for frame in (shops(50, seed=1, gaps=gaps), strange):
         fresh = encoded(frame, encoder)[1]
-        z = np.zeros(len(frame))
-        for side, weight in ((found.normals, found.normal_weight), (found.anomalies, -1)):
-            if side is not None:
-                measured = side.measure(
-                    Rows.of(fresh), side.space.place_known(Rows.of(fresh)), None
-                )
-                log_ratio = (measured.distances.sum(1) / side.typical.sum()).log().numpy() / 2
-                z += weight * (log_ratio - around(side, measured.places, fresh))
+        given = Rows.of(fresh)
+        apart, places = found.from_normals(given, found.space.place_known(given), None)
+        local = found.local.double()[places].mean(1) * given.has_value
+        far = (apart.sum(1) / found.typical.sum()).log() / 2 - local.sum(1)
+        z = found.normal_weight * far
+        if n_odd:
+            apart = distances(found, fresh, from_anomalies=True)
+            z -= (apart.sum(1) / found.near.sum()).log() / 2
         np.testing.assert_allclose(score(found, fresh), z / found.spread, rtol=1e-9, atol=1e-9)
         assert np.isfinite(parts(found, fresh)).all()
 
@@ -225,12 +215,12 @@ def test_a_row_left_out_is_as_if_it_had_never_been_there(scales, side):
     one, own = rows.take([number]), rows.ids()[[number]]
     known = getattr(found, side)
     # Another of its group stands in its place.
-    size = len(known.landmarks.ids) // known.landmarks.n_groups
-    points = known.landmarks.points.clone()
-    for place in np.flatnonzero(known.landmarks.ids == own):
+    size = len(known.ids) // known.n_groups
+    points = known.points.clone()
+    for place in np.flatnonzero(known.ids == own):
         other = place + 1 if (place + 1) % size else place - 1
         points[place] = points[other]
-    replaced = replace(known, landmarks=replace(known.landmarks, points=points))
+    replaced = replace(known, points=points)
     without = replace(found, **{side: replaced})
     left_out = score(found, one, own)
     np.testing.assert_allclose(left_out, score(without, one), rtol=1e-6)
@@ -243,16 +233,16 @@ def test_of_a_group_that_is_left_out_no_row_counts_and_of_all_the_distance_is_ty
     numbers = np.arange(N_ODD, N)
     for n_odd in (2, 1):
         some = rows.take(np.r_[:n_odd, numbers])
-        found = view(scales, encoder, some, n_odd).anomalies
-        first = distances(found, some.take([0]), some.ids()[[0]])[0]
+        found = view(scales, encoder, some, n_odd)
+        first = distances(found, some.take([0]), some.ids()[[0]], from_anomalies=True)[0]
         if n_odd == 1:
-            np.testing.assert_array_equal(first, found.typical)
+            np.testing.assert_array_equal(first, found.near)
             continue
         one, other = found.space.place(Rows.of(some))[:2].double()
         apart = torch.zeros(3, dtype=torch.float64).index_add(
             0, found.space.owner, (one - other) ** 2
         )
-        np.testing.assert_allclose(first, apart + LEAST / 3, rtol=1e-5)
+        np.testing.assert_allclose(first, apart + MIN_DISTANCE / 3, rtol=1e-5)
 
 
 @SCALES
@@ -262,9 +252,9 @@ def test_copies_of_a_row_are_left_out_with_it(scales):
     apart = []
     for frame in (table, copied):
         encoder, rows = encoded(frame)
-        side, row = view(scales, encoder, rows, N_ODD).normals, rows.take([50])
-        apart.append(distances(side, row, row.ids()).sum())
-        as_new = distances(side, row).sum()
+        found, row = view(scales, encoder, rows, N_ODD), rows.take([50])
+        apart.append(distances(found, row, row.ids()).sum())
+        as_new = distances(found, row).sum()
     # The copies move the scales of the columns a little, and the groups of the others.
     assert 0.3 < apart[1] / apart[0] < 3
     assert as_new < 0.6 * apart[1]

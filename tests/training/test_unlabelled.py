@@ -150,7 +150,7 @@ def test_the_note_says_how_many_rows_are_left_out_of_training_and_comparison(sel
     assert f"of {n_rows} examined, {n_untrusted} count less than half" in note
     if selection == "average":
         views = detector.model_.parts["neighbours"].views
-        compared = {tuple(np.unique(view.normals.landmarks.ids)) for view in views}
+        compared = {tuple(np.unique(view.normals.ids)) for view in views}
         left_out = ~np.isin(plan.ids[trains], *compared)  # all views compare with the same rows
         assert left_out.sum() == n_untrusted
         assert note.endswith("are left out of the comparison.")

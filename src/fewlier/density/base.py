@@ -26,10 +26,10 @@ from fewlier.density.joint import CellPlaces, Expected, Joint
 from fewlier.density.rows import Rows
 from fewlier.density.terms import Terms
 from fewlier.errors import FormatError, check_parameter
-from fewlier.modelfile.state import LARGEST_INT, require
+from fewlier.modelfile.state import MAX_INT, require
 from fewlier.table import Encoder
 
-POSITIVE_INTEGER = f"an integer from 1 to {LARGEST_INT}"
+POSITIVE_INTEGER = f"an integer from 1 to {MAX_INT}"
 MAX_LAYERS = 100
 """Hidden layers of a network, and transformations of a flow: bounds the work of laying one out."""
 
@@ -135,10 +135,6 @@ class Density(nn.Module, ABC):
         """Return what was expected of some cells of n rows in pass `index`."""
         return self.joint.expect(self.phi(rows, index), cells)
 
-    def forward(self, rows: Rows, index: int) -> Terms:
-        """Call `terms`: the functional calls of training come here."""
-        return self.terms(rows, index)
-
 
 class DensitySettings(BaseEstimator, ABC):
     """Sizes of a density, as a small scikit-learn estimator with keyword-only parameters.
@@ -184,7 +180,7 @@ class DensitySettings(BaseEstimator, ABC):
             self.require(name, value, is_positive_integer(value), POSITIVE_INTEGER)
             return int(value)  # type: ignore[call-overload] # it is an integer
         widths = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [0]
-        expected = f"a sequence of integers from 1 to {LARGEST_INT}, such as (100,)"
+        expected = f"a sequence of integers from 1 to {MAX_INT}, such as (100,)"
         self.require(name, value, all(map(is_positive_integer, widths)), expected)
         self.require(name, value, len(widths) <= MAX_LAYERS, f"at most {MAX_LAYERS} layers")
         return tuple(map(int, widths))
@@ -198,7 +194,7 @@ def is_positive_integer(value: object) -> bool:
     """Whether a parameter is an integer, of Python or numpy, that a model file can hold."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         return False
-    return 0 < int(value) <= LARGEST_INT
+    return 0 < int(value) <= MAX_INT
 
 
 def skeleton(

@@ -15,14 +15,14 @@ from fewlier.modelfile.state import require
 Masks: TypeAlias = Sequence[Bool[Tensor, "*_ _ _"] | None]
 """One mask per layer, shape (in, out) or one for each network of a stack; None for no mask."""
 
-NARROWEST = 16
+MIN_WIDTH = 16
 """Columns that matrices are padded to.
 
 With fewer than twelve, CPU kernels sum some rows in another order than others, so that the last
 bits of a row's result depend on its place among the rows.
 """
 TILE = 64
-"""Rows that a product is computed for at a time, see `in_tiles`."""
+"""Rows that a product is computed for at a time, see `_tiles`."""
 
 
 @contextmanager
@@ -40,6 +40,13 @@ def denormals_as_zero() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(bool(before))
+
+
+@contextmanager
+def inference() -> Iterator[None]:
+    """Compute without gradients and denormal numbers inside the block."""
+    with torch.no_grad(), denormals_as_zero():
+        yield
 
 
 def empty_integers(*shape: int) -> Int[Tensor, "..."]:
@@ -105,19 +112,6 @@ def autoregressive_masks(
     return [*masks, below[-1].unsqueeze(-1) < output_positions.unsqueeze(-2)]
 
 
-def in_tiles(
-    product: Callable[[Float[Tensor, "_ i"]], Float[Tensor, "_ o"]], rows: Float[Tensor, "n i"]
-) -> Float[Tensor, "n o"]:
-    """Return a product of rows and a matrix, computed for `TILE` rows at a time.
-
-    Kernels choose the order of their sums by the shapes they are given. In tiles of one shape a
-    row's result is the same, bit for bit, among any number of rows.
-    """
-    if len(rows) <= TILE:
-        return product(rows)
-    return torch.cat([product(tile) for tile in rows.split(TILE)])
-
-
 @final
 class MaskedMLP(nn.Module):
     """A ReLU network whose masks come with each call, so that one set of weights serves them all.
@@ -156,6 +150,8 @@ class MaskedMLP(nn.Module):
         In memory, the numbers of an output lie side by side, as `Rows.by_column` lays out targets.
         """
         masks = masks or [None] * len(self.weights)
+        if torch.compiler.is_exporting():  # an ONNX graph has no tiles
+            return self._map(x, masks, lambda x, weight, bias: x @ weight + bias)
         if self.weights[0].ndim > 2:
             return self._map(x, masks, _product_of_stack).mT.contiguous().mT
         found = self._map(_tiles(x).mT, masks, _product_of_tiles).transpose(0, 1).flatten(1)
@@ -163,8 +159,8 @@ class MaskedMLP(nn.Module):
         return found.reshape(len(found), *x.shape[:-1]).movedim(0, -1)
 
     def _map(
-        self, x: Float[Tensor, "_ _ _"], masks: Masks, product: Callable[..., Tensor]
-    ) -> Float[Tensor, "_ _ _"]:
+        self, x: Float[Tensor, "*_ _ _"], masks: Masks, product: Callable[..., Tensor]
+    ) -> Float[Tensor, "*_ _ _"]:
         last = len(self.weights) - 1
         for layer, mask in enumerate(masks):
             weight = self.weights[layer]
@@ -200,8 +196,8 @@ def _product_of_tiles(
 ) -> Float[Tensor, "t o r"]:
     """Return the transpose of the same for tiles of rows, which are its last axis."""
     width = weight.shape[-1]
-    if width < NARROWEST:
-        more = (0, NARROWEST - width)
+    if width < MIN_WIDTH:
+        more = (0, MIN_WIDTH - width)
         weight, bias = functional.pad(weight, more), functional.pad(bias, more)
         return _product_of_tiles(x, weight, bias)[:, :width]
     return torch.baddbmm(bias.unsqueeze(-1), weight.mT.expand(len(x), -1, -1), x)

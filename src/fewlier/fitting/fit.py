@@ -10,24 +10,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.decision.reference import MAX_COUNTED, Reference
-from fewlier.density.base import Density, DensitySettings, mean_over_passes
+from fewlier.density.base import Density, DensitySettings
+from fewlier.density.networks import inference
 from fewlier.density.rows import Rows
 from fewlier.errors import UserError, parameter, warn
 from fewlier.process.memory import REMEDY, memory_of_machine
 from fewlier.process.progress import Progress, no_progress
 from fewlier.process.threads import one_thread
 from fewlier.score.calibrate import calibrate
-from fewlier.score.ensemble import Ensemble, FittedMember
-from fewlier.score.learned.supervised import Features
-from fewlier.score.learned.trees import Rules, Trees
-from fewlier.score.model import FittedModel
-from fewlier.score.neighbours.part import Neighbours
-from fewlier.score.neighbours.view import n_rows_at_most
-from fewlier.score.part import HeldOut
-from fewlier.score.passes import pass_substitutes, pass_terms, split_cost, total_cost
-from fewlier.score.ranges import MOST_ROWS, Ranges
+from fewlier.score.ensemble import Ensemble
+from fewlier.score.member import FittedMember
+from fewlier.score.model import FittedModel, fit_parts
+from fewlier.score.neighbours.view import max_landmarks
+from fewlier.score.part import Known
+from fewlier.score.ranges import MAX_MEASURED, Ranges
 from fewlier.score.scorer import Addend, Scorer
-from fewlier.score.shares import ENOUGH_TO_RANK, average, best, own_passes, shares, spaced
+from fewlier.score.shares import ENOUGH_TO_RANK, average, best, own_passes, spaced
 from fewlier.table import Encoder
 from fewlier.table.arrays import Ints
 from fewlier.training.folds import one_of_each, share_of_copies
@@ -102,6 +100,7 @@ def make_template(encoder: Encoder, recipe: Recipe, seed: int) -> Density:
 
 
 @one_thread()
+@inference()
 def build(plan: Plan, template: Density, trained: Sequence[Trained], recipe: Recipe) -> Fitted:
     """Make a model of trained members: select among them, add the other parts, calibrate."""
     judged = [judge(plan, template, one, i, recipe) for i, one in enumerate(trained)]
@@ -134,23 +133,15 @@ def judge(
         return None, history
     density = template.with_parameters(trained.parameters)
     passes = own_passes(number, density.n_passes, selection)
-    normals = validation_normals(member)
-    # From rows that did not train: on those that did, cells cost less than on any other row.
     rows, anomalies = (
         Rows.of(plan.encoded.take(index), recipe.device)
-        for index in (normals, member.rows.validation_anomalies)
+        for index in (validation_normals(member), member.rows.validation_anomalies)
     )
-    substitutes = pass_substitutes(density, rows, passes)
-    terms = pass_terms(density, substitutes, rows, passes)
-    spread = float(total_cost(terms, selection).std())
-    # One row, or rows all alike, have no spread: then costs keep their own unit.
-    scale = 1.0 if selection == "best" or spread < 1e-6 else spread
-    centre = split_cost(terms, selection).mean(0).cpu().numpy()
-    doubtful = torch.from_numpy(plan.doubtful[normals])[None].to(recipe.device)
-    value = _criterion(terms, pass_terms(density, substitutes, anomalies, passes), doubtful, recipe)
-    if not np.isfinite([value, spread]).all():
+    fitted = FittedMember.fit((member.lam, member.fold), density, passes, rows, selection)
+    doubtful = torch.from_numpy(plan.doubtful[validation_normals(member)])[None].to(recipe.device)
+    value = _criterion(fitted.log_p(rows), fitted.log_p(anomalies), doubtful, recipe)
+    if not np.isfinite([value, fitted.scale, *fitted.centre]).all():
         return None, history
-    fitted = FittedMember(member.lam, member.fold, density, passes, substitutes, centre, scale)
     return fitted, replace(history, status="left out", criterion=value)
 
 
@@ -187,6 +178,7 @@ def select(
     )
 
 
+@inference()
 def add_parts(plan: Plan, ensemble: Ensemble, false_alarm_rate: float) -> FittedModel:
     """Make a model of an ensemble: add the other parts, and calibrate their sum."""
     scorer = Scorer(plan.encoder, ensemble)
@@ -200,28 +192,15 @@ def add_parts(plan: Plan, ensemble: Ensemble, false_alarm_rate: float) -> Fitted
 
 
 def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...]:
-    """Fit neighbours and, with enough labels, trees on these normals and the labelled anomalies.
+    """Fit the parts beside the density to these normals and the labelled anomalies.
 
     Labelled anomalies that the user gave to validate on are not among them.
     """
     labelled = [rows for f in plan.folds for rows in (f.anomalies, f.validation_anomalies)]
     anomalies = _draw(plan, [rows[rows < plan.n_training] for rows in labelled])
-    rows = normals, anomalies
-    neighbours = Neighbours.fit(plan.encoder, plan.encoded, rows, scorer.device)
-    share, *grown = shares(len(one_of_each(anomalies, plan.ids)))
-    if not any(grown):
-        return (Addend(share, neighbours),)
-    both = np.sort(np.concatenate(rows))
-    known = Rows.of(plan.encoded.take(both), scorer.device)
-    labelled_rows = (
-        Features.from_encoder(plan.encoder, scorer.device),
-        known,
-        neighbours.score(known, {}, HeldOut(plan.ids[both])),
-        (plan.ids[both], np.isin(both, anomalies)),
-        plan.seed,
-    )
-    learned = [kind.fit(*labelled_rows) for kind in (Trees, Rules)]
-    return Addend(share, neighbours), *map(Addend, grown, learned)
+    both = np.sort(np.concatenate([normals, anomalies]))
+    encoded, is_anomaly = plan.encoded.take(both), np.isin(both, anomalies)
+    return fit_parts(Known.of(plan.encoder, encoded, is_anomaly, plan.seed, scorer.device))
 
 
 def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[Ints, DoubtfulRows | None]:
@@ -233,17 +212,17 @@ def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[Ints, DoubtfulRows | N
     normals = _draw(plan, [fold.normals for fold in plan.folds])
     if not plan.doubtful.any():
         return normals, None
-    terms = scorer.ensemble.likeliest.terms(Rows.of(plan.encoded.take(normals), scorer.device))
-    log_p = -torch.from_numpy(total_cost(terms, scorer.ensemble.selection))[None]
+    rows = Rows.of(plan.encoded.take(normals), scorer.device)
+    cost = scorer.ensemble.likeliest.cost(rows, scorer.ensemble.selection).sum(1).cpu()
     doubtful = plan.doubtful[normals]
-    trusted = is_trusted(log_p, torch.from_numpy(doubtful)[None])[0].numpy()
+    trusted = is_trusted(-cost[None], torch.from_numpy(doubtful)[None])[0].numpy()
     return normals[trusted], DoubtfulRows(int(doubtful.sum()), int((~trusted).sum()))
 
 
 def _draw(plan: Plan, groups: Sequence[Ints]) -> Ints:
     """Draw as many of the rows as are compared with at most, in order."""
     rows = np.unique(np.concatenate(groups)).astype(np.int64)
-    most = n_rows_at_most(plan.encoder.n_inputs)
+    most = max_landmarks(plan.encoder.n_inputs)
     return np.sort(np.random.default_rng(plan.seed).permutation(rows)[:most])
 
 
@@ -260,20 +239,17 @@ def _ranges(plan: Plan, scorer: Scorer) -> Ranges:
     """Measure what is expected of normals that the member which expects has not trained on."""
     fold = plan.folds[scorer.ensemble.likeliest.fold]
     rows = fold.calibration if len(fold.calibration) else fold.validation_normals
-    rows = np.random.default_rng(plan.seed).permutation(rows)[:MOST_ROWS]
+    rows = np.random.default_rng(plan.seed).permutation(rows)[:MAX_MEASURED]
     normals, n_columns = plan.as_new(rows), plan.encoder.n_columns
     places = np.divmod(np.arange(len(rows) * n_columns), n_columns)
     return Ranges.fit(plan.encoder, normals, scorer.expect(normals, *places).quantiles.numpy())
 
 
 def _criterion(
-    normal: Float[Tensor, "o n _"],
-    anomaly: Float[Tensor, "o a _"],
-    doubtful: Tensor,
-    recipe: Recipe,
+    normal: Float[Tensor, " n"], anomaly: Float[Tensor, " a"], doubtful: Tensor, recipe: Recipe
 ) -> float:
-    """Judge a member by the terms of its validation rows."""
-    log_p, log_q = (mean_over_passes(t.double().sum(-1).T)[None] for t in (normal, anomaly))
+    """Judge a member by log p of its validation rows."""
+    log_p, log_q = normal[None], anomaly[None]
     weights = torch.ones_like(log_p), torch.ones_like(log_q)
     trusted = trim(log_p, weights[0], doubtful)
     name = recipe.settings.criterion

@@ -1,9 +1,8 @@
 """A fitted detector <-> file: the tree of what each of its parts stores."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from typing import Any, final
 
 import torch
@@ -19,7 +18,6 @@ from fewlier.fitting.summary import Summary
 from fewlier.modelfile.container import brief, opened, write
 from fewlier.modelfile.probes import check_probes, probe_state
 from fewlier.modelfile.state import State, is_text
-from fewlier.score.ensemble import MAX_ROW_LAYERS
 from fewlier.score.model import FittedModel
 from fewlier.table.declarations import StandIns
 from fewlier.training.settings import Training
@@ -88,19 +86,12 @@ class Saved:
         return saved
 
 
-def save(saved: Saved, path: PathLike, check: Callable[[Path], object]) -> None:
-    """Write a detector to a file, whole or not at all.
+def save(saved: Saved, path: PathLike) -> None:
+    """Write a detector to a file, whole or not at all: what was written is read back and checked.
 
-    `check` reads the file back before it takes the place of another.
+    Only then does it take the place of another file.
     """
-    n_layers = saved.model.ensemble.n_layers
-    if n_layers > MAX_ROW_LAYERS:
-        raise UserError(
-            f"A saved model can take a row through at most {MAX_ROW_LAYERS} layers, counting "
-            f"members, their passes and the layers of networks; this one has {n_layers}. Fit with "
-            "fewer."
-        )
-    write(path, saved.state(), check)
+    write(path, saved.state(), lambda written: load(written, saved.parameters))
 
 
 def load(path: PathLike, defaults: Mapping[str, Any]) -> Saved:

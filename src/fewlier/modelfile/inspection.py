@@ -23,7 +23,7 @@ def inspect_file(path: PathLike) -> tuple[dict[str, Any], str]:
 def _facts(state: State) -> tuple[dict[str, Any], str]:
     """Return what a file holds as JSON values, and the lines of its summary."""
     model, versions = state.part("model"), state.part("versions")
-    ensemble = model.part("ensemble")
+    ensemble, parts = model.part("ensemble"), model.part("parts")
     density = ensemble.part("density")
     name = density.text("name")
     calibration = Calibration.from_state(model.part("calibration"))
@@ -42,10 +42,10 @@ def _facts(state: State) -> tuple[dict[str, Any], str]:
         "probability": calibration.meaning,
         "kept_rows": _sizes(state.optional("kept_rows"), {"n_rows": "labels"}),
         "neighbours": _sizes(
-            model.optional("neighbours"),
+            parts.part("neighbours") if "neighbours" in parts.record else None,
             {"n_normals": "views.0.normals.points", "n_anomalies": "views.0.anomalies.points"},
         ),
-        "shares": _shares(model),
+        "shares": _shares(parts),
         **schema.state().flat()[0],
         "parameters": state.part("parameters").record,
         "summary": summary.to_json(),
@@ -53,10 +53,9 @@ def _facts(state: State) -> tuple[dict[str, Any], str]:
     return facts, f"{summary}\n{summary.workings}"
 
 
-def _shares(model: State) -> dict[str, float]:
+def _shares(parts: State) -> dict[str, float]:
     """Return the share of each part in the score; the density has what the others leave."""
-    parts = ((name, model.optional(name)) for name in ("neighbours", "trees", "rules"))
-    others = {name: part.number("share") for name, part in parts if part}
+    others = {name: parts.part(name).number("share") for name in parts.record}
     return others | {"density": 1 - sum(others.values())}
 
 

@@ -22,8 +22,8 @@ Array: TypeAlias = npt.NDArray[Any]
 Check: TypeAlias = Callable[[object], bool]
 T = TypeVar("T")
 
-LARGEST_INT = 2**31 - 1
-"""Of all integers that a model file holds, and so of most parameters."""
+MAX_INT = 2**31 - 1
+"""Largest integer in a model file, hence of most parameters."""
 
 
 def require(is_right: bool, otherwise: str) -> None:
@@ -96,7 +96,7 @@ class State:
         expected = f"a number between 0 and {below:g}"
         return self._typed(float, name, lambda value: 0 < value < below, expected)
 
-    def count(self, name: str, least: int = 0, most: int = LARGEST_INT) -> int:
+    def count(self, name: str, least: int = 0, most: int = MAX_INT) -> int:
         """Return an integer within bounds."""
         expected = f"an integer from {least} to {most}"
         return self._typed(int, name, lambda value: least <= value <= most, expected)
@@ -118,7 +118,7 @@ class State:
         """Return a list of finite floats."""
         return self.items(name, is_number, "of numbers")
 
-    def counts(self, name: str, most: int = LARGEST_INT) -> list[int]:
+    def counts(self, name: str, most: int = MAX_INT) -> list[int]:
         """Return a list of integers from 0 to `most`."""
         return self.items(name, lambda n: is_count(n, 0, most), f"of integers from 0 to {most}")
 
@@ -212,7 +212,7 @@ def is_number(value: object, least: float = -math.inf, most: float = math.inf) -
     return isinstance(value, float) and math.isfinite(value) and least <= value <= most
 
 
-def is_count(value: object, least: int = 0, most: int = LARGEST_INT) -> bool:
+def is_count(value: object, least: int = 0, most: int = MAX_INT) -> bool:
     """Whether a JSON value is an integer within bounds."""
     return type(value) is int and least <= value <= most
 

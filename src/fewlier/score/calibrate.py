@@ -16,10 +16,10 @@ from fewlier.training.unlabelled import may_be_tail
 
 # Training rows whose scores say what new rows like them score, for thresholds by contamination.
 SAMPLE = 2000
-# Normals behind thresholds at most: more would hardly make a rate more certain.
-MOST_NORMALS = 10_000
+# Most normals behind thresholds: more would hardly make a rate more certain.
+MAX_CALIBRATING = 10_000
 # From this many labelled normals on, unlabelled rows do not stand behind thresholds.
-ENOUGH_LABELLED = 200
+MIN_LABELLED = 200
 
 
 def calibrate(plan: Plan, scorer: Scorer, false_alarm_rate: float) -> Calibration:
@@ -29,7 +29,7 @@ def calibrate(plan: Plan, scorer: Scorer, false_alarm_rate: float) -> Calibratio
     than it does.
     """
     rng = np.random.default_rng(plan.seed)
-    rows = rng.permutation(_calibrating(plan, scorer))[:MOST_NORMALS]
+    rows = rng.permutation(_calibrating(plan, scorer))[:MAX_CALIBRATING]
     may_score = [np.isin(rows, fold.calibration) for fold in _folds(plan, scorer)]
     scores, doubtful = _scores(plan, scorer, rows, may_score), plan.doubtful[rows]
     kept = may_be_tail(scores, doubtful)
@@ -103,7 +103,7 @@ def _calibrating(plan: Plan, scorer: Scorer) -> Ints:
     """Return the distinct normals that some fold has not trained on: the labelled, if enough."""
     rows = one_of_each(_untrained_normals(plan, scorer), plan.ids)
     labelled = rows[~plan.doubtful[rows]]
-    return labelled if len(labelled) >= ENOUGH_LABELLED else rows
+    return labelled if len(labelled) >= MIN_LABELLED else rows
 
 
 def held_out_scores(plan: Plan, scorer: Scorer) -> Floats:

@@ -5,96 +5,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, final
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from fewlier.density import settings_from, settings_record
-from fewlier.density.base import Density, mean_over_passes, skeleton
+from fewlier.density.base import Density, skeleton
 from fewlier.density.conditionals import CONDITIONALS
 from fewlier.density.joint import CellPlaces, Expected
-from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Substitutes
 from fewlier.errors import UserError
-from fewlier.modelfile.state import Array, State, require
-from fewlier.score.part import HeldOut, Part
-from fewlier.score.passes import pass_terms, split_cost, total_cost
+from fewlier.modelfile.state import State, require
+from fewlier.score.member import FittedMember, array_of, read_tensor
+from fewlier.score.part import HeldOut, Part, exact
 from fewlier.table import Encoder
 from fewlier.table.arrays import Floats
-from fewlier.training.folds import MAX_FOLDS
 from fewlier.training.settings import Selection
 
 MAX_ROW_LAYERS = 20_000
 """Layers on a row's way; a fit by default has some hundred."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class FittedMember:
-    """One trained density.
-
-    Parameters
-    ----------
-    lam : float
-        Weight of the ranking term it was trained with.
-    fold : int
-        The fold it was trained on.
-    density : Density
-        The density, with parameters of its own.
-    passes : tuple of o ints
-        The density's passes that it scores with.
-    substitutes : Substitutes
-        Terms of cells without a value, shape (o, d): per pass and column.
-    centre : array (d + 1,)
-        What each column, and last the rest of a row, costs on average on normal rows.
-    scale : float
-        Standard deviation over normal rows of the member's cost.
-    """
-
-    lam: float
-    fold: int
-    density: Density
-    passes: tuple[int, ...]
-    substitutes: Substitutes
-    centre: Floats
-    scale: float
-
-    def terms(self, rows: Rows) -> Float[Tensor, "o n _"]:
-        """Return log p of every cell and, last, the rest of every row, in each of its passes."""
-        return pass_terms(self.density, self.substitutes, rows, self.passes)
-
-    def state(self) -> State:
-        """Return what a model file holds of it, but for what all members share."""
-        record = {"lam": self.lam, "fold": self.fold, "scale": self.scale}
-        arrays = {f"parameters.{n}": _array(p) for n, p in self.density.named_parameters()}
-        arrays |= {f"substitutes.{n}": _array(a) for n, a in self.substitutes._asdict().items()}
-        return State(record | {"passes": list(self.passes)}, arrays | {"centre": self.centre})
-
-    @classmethod
-    def from_state(cls, state: State, template: Density, device: torch.device) -> "FittedMember":
-        """Inverse of `state`, checked; the template has what all members share."""
-        passes = state.counts("passes", template.n_passes - 1)
-        is_ascending = len(passes) > 0 and passes == sorted(set(passes))
-        require(is_ascending, f"'{state.name}.passes' must be ascending numbers.")
-        n_columns = len(template.joint.log_scale)
-        by_pass = torch.empty(len(passes), n_columns)
-        parameters = {
-            name: _tensor(state, f"parameters.{name}", like, device)
-            for name, like in template.named_parameters()
-        }
-        return cls(
-            state.number("lam", least=0),
-            state.count("fold", most=MAX_FOLDS - 1),
-            template.with_parameters(parameters),
-            tuple(passes),
-            Substitutes(
-                *(_tensor(state, f"substitutes.{n}", by_pass, device) for n in Substitutes._fields)
-            ),
-            state.array("centre", np.float64, (n_columns + 1,)),
-            state.positive("scale"),
-        )
 
 
 @final
@@ -160,40 +89,24 @@ class Ensemble(Part):
         """
         return min(self.members, key=lambda member: float(member.centre.sum()))
 
-    def score(
-        self,
-        rows: Rows,
-        before: Mapping[str, Floats],  # noqa: ARG002 - of the interface
-        held_out: HeldOut | None = None,
-    ) -> Floats:
-        """Return the score less its baseline, shape (n,); held-out rows as in `contributions`."""
-        rows, total = rows.by_column, np.zeros(len(rows.targets))
-        for member, share in self._judges(held_out):
-            cost = total_cost(member.terms(rows), self.selection)
-            total += share * (cost - member.centre.sum())
-        return total
-
     def contributions(
         self,
         rows: Rows,
-        before: Mapping[str, Floats],  # noqa: ARG002 - of the interface
+        before: Mapping[str, Tensor],  # noqa: ARG002 - of the interface
         held_out: HeldOut | None = None,
-    ) -> Floats:
+    ) -> Float[Tensor, "n _"]:
         """Return what columns and remainder add to the score, shape (n, d + 1).
 
         Held-out rows are scored by the members of their folds alone, whose weights are rescaled to
         sum to one.
         """
-        rows, (n_rows, n_columns) = rows.by_column, rows.targets.shape
-        cost = rows.targets.new_zeros(n_columns + 1, n_rows, dtype=torch.float64).mT
-        centre = np.zeros(n_columns + 1)
-        for member, share in self._judges(held_out):
-            cost.add_(split_cost(member.terms(rows), self.selection), alpha=share)
-            centre += share * member.centre
-        parts: Floats = cost.cpu().numpy() - centre
-        return parts
+        rows, found = rows.by_column, []
+        for member, share in self._members_of(held_out):
+            cost = member.cost(rows, self.selection)
+            found.append((cost - torch.from_numpy(member.centre).to(cost.device)) * exact(share))
+        return torch.stack(found).sum(0)
 
-    def _judges(self, held_out: HeldOut | None) -> list[tuple[FittedMember, float]]:
+    def _members_of(self, held_out: HeldOut | None) -> list[tuple[FittedMember, float]]:
         """Return the members that may score rows, and what a unit of their cost counts."""
         folds = self.folds if held_out is None or held_out.folds is None else held_out.folds
         members = zip(self.members, self.weights, strict=True)
@@ -208,9 +121,7 @@ class Ensemble(Part):
                 "score_samples needs a density; an autoencoder has only reconstruction errors. Use "
                 "anomaly_score, or fit with another 'density'."
             )
-        log_p = [
-            mean_over_passes(member.terms(rows).double().sum(-1).T).cpu() for member in self.members
-        ]
+        log_p = [member.log_p(rows).cpu() for member in self.members]
         log_weight = torch.tensor(self.weights, dtype=torch.float64).log()
         mixture: Floats = torch.logsumexp(torch.stack(log_p, -1) + log_weight, -1).numpy()
         return mixture
@@ -222,11 +133,10 @@ class Ensemble(Part):
         """
         density = self.likeliest.density
         likeliest = least = torch.zeros_like(rows.targets)
-        with torch.no_grad(), denormals_as_zero():
-            for index, is_known in self._knowing:
-                found = density.joint.stand_ins(density.phi(rows, index))
-                likeliest = torch.where(is_known, found[0], likeliest)
-                least = torch.where(is_known, found[1], least)
+        for index, is_known in self._knowing:
+            found = density.joint.stand_ins(density.phi(rows, index))
+            likeliest = torch.where(is_known, found[0], likeliest)
+            least = torch.where(is_known, found[1], least)
         return likeliest, least
 
     @cached_property
@@ -248,8 +158,7 @@ class Ensemble(Part):
             if not len(lines):
                 continue
             some = CellPlaces(cells.rows[lines], cells.columns[lines])
-            with torch.no_grad(), denormals_as_zero():
-                found = member.density.expect(rows, index, some)
+            found = member.density.expect(rows, index, some)
             share = 1 / informed.sum(0).double()[some.columns]
             for sums, values in zip(total, found, strict=True):
                 sums[lines] += share.reshape(-1, *[1] * (values.ndim - 1)) * values
@@ -257,7 +166,7 @@ class Ensemble(Part):
 
     def state(self) -> State:
         """Return what a model file holds of it."""
-        drawn = {name: _array(value) for name, value in self.density.drawn().items()}
+        drawn = {name: array_of(value) for name, value in self.density.drawn().items()}
         return State(
             {
                 "selection": self.selection,
@@ -281,26 +190,16 @@ class Ensemble(Part):
         is_scale = not is_best or (len(members) == 1 and members[0].scale == 1)
         require(is_scale, "its best member is not alone, or its scale is not 1.")
         ensemble = cls(members, tuple(weights), "best" if is_best else "average")
+        n, most = ensemble.n_layers, MAX_ROW_LAYERS
         require(
-            ensemble.n_layers <= MAX_ROW_LAYERS,
-            f"a row passes more than {MAX_ROW_LAYERS} layers.",
+            n <= most, f"a row passes {n} layers of networks, more than {most}; fit with fewer."
         )
         return ensemble
 
     @property
     def n_layers(self) -> int:
-        """Layers that scoring a row evaluates; each takes time, however small the file."""
+        """Layers of networks, passes and members; each takes time, however small the file."""
         return sum(len(member.passes) * member.density.n_layers for member in self.members)
-
-
-def _array(tensor: Tensor) -> Array:
-    array: Array = tensor.detach().cpu().numpy()
-    return array
-
-
-def _tensor(state: State, name: str, like: Tensor, device: torch.device) -> Tensor:
-    dtype = str(like.dtype).removeprefix("torch.")
-    return torch.from_numpy(state.array(name, dtype, tuple(like.shape))).to(device)
 
 
 def _read_template(state: State, encoder: Encoder, n_numbers: int, device: torch.device) -> Density:
@@ -310,7 +209,7 @@ def _read_template(state: State, encoder: Encoder, n_numbers: int, device: torch
         is_known = conditional is not None and conditional.coding is column.coding
         require(is_known, f"column {column.name!r} is scored by an unknown {column.scored_by!r}.")
     template = skeleton(settings_from(state), encoder, n_numbers, device)
-    drawn = {n: _tensor(state, n, like, device) for n, like in template.drawn().items()}
+    drawn = {n: read_tensor(state, n, like, device) for n, like in template.drawn().items()}
     template.load_state_dict(drawn, strict=False, assign=True)
     template.check_structure()
     return template

@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fewlier.decision.calibration import Calibration
 from fewlier.decision.drift import Drift, compare
@@ -14,15 +15,15 @@ from fewlier.modelfile.state import State, require
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.learned.trees import Rules, Trees
 from fewlier.score.neighbours.part import Neighbours
-from fewlier.score.part import Part
+from fewlier.score.part import AddedPart, HeldOut, Known, Part
 from fewlier.score.ranges import Ranges
 from fewlier.score.scorer import Addend, Scorer
 from fewlier.table import Encoded, Encoder, Table
 from fewlier.table.arrays import Floats, Ints
 from fewlier.training.unlabelled import DoubtfulRows
 
-PARTS: dict[str, type[Part]] = {part.name: part for part in (Neighbours, Trees, Rules)}
-"""The parts of an average score besides the ensemble, in the order in which they are evaluated."""
+PARTS: dict[str, type[AddedPart]] = {part.name: part for part in (Neighbours, Trees, Rules)}
+"""The parts of an average score beside the density, in the order in which they are evaluated."""
 
 
 @final
@@ -68,7 +69,7 @@ class FittedModel:
     @property
     def n_compared(self) -> int:
         """How many rows a row is compared with."""
-        return sum(p.n_rows for p in self.parts.values() if isinstance(p, Neighbours))
+        return sum(part.n_compared for part in self.parts.values())
 
     def encode(self, table: Table) -> Encoded:
         """Match a table with the training columns and encode it."""
@@ -80,13 +81,13 @@ class FittedModel:
 
     def state(self) -> State:
         """Return what a model file holds of it."""
-        others = {part.name: (share, part.state()) for share, part in self.scorer.others}
+        others = {part.name: _with_share(share, part.state()) for share, part in self.scorer.others}
         return State(
             {
                 "encoder": self.encoder.state(),
                 "ensemble": self.ensemble.state(),
                 "alone": State({}, {"score": self.scorer.alone}),
-                **{name: _with_share(*others[name]) if name in others else None for name in PARTS},
+                "parts": State(others),
                 "calibration": self.calibration.state(),
                 "reference": self.reference.state(),
                 "ranges": self.ranges.state(),
@@ -98,13 +99,15 @@ class FittedModel:
         """Inverse of `state`, checked."""
         encoder = Encoder.from_state(state.part("encoder"))
         ensemble = Ensemble.from_state(state.part("ensemble"), encoder, device)
+        found = state.part("parts")
         others = tuple(
-            Addend(other.positive("share", below=1), part.from_state(other, encoder, device))
-            for name, part in PARTS.items()
-            if (other := state.optional(name)) is not None
+            Addend(own.positive("share", below=1), kind.from_state(own, encoder, device))
+            for name, kind in PARTS.items()
+            if name in found.record and (own := found.part(name))
         )
-        names = [addend.part.name for addend in others]
-        require(names == list(PARTS)[: len(names)], f"its score has no other parts than {names}.")
+        names = {addend.part.name for addend in others}
+        is_whole = all(names.issuperset(PARTS[name].reads) for name in names)
+        require(is_whole, f"its score has no other parts than {sorted(names)}.")
         alone = state.part("alone").array("score", np.float64, (encoder.n_columns,))
         is_alone = ensemble.selection == "best"
         require(not (others and is_alone), "its best member is not the only part of the score.")
@@ -129,3 +132,27 @@ class FittedModel:
 
 def _with_share(share: float, state: State) -> State:
     return State(state.record | {"share": share}, state.arrays)
+
+
+def shares(n_anomalies: int) -> dict[str, float]:
+    """Return the shares of the parts beside the density, which has the rest, given n labels."""
+    found, left = {}, 1.0
+    for name, kind in reversed(PARTS.items()):
+        found[name] = left * kind.share(n_anomalies)
+        left -= found[name]
+    return found
+
+
+def fit_parts(known: Known) -> tuple[Addend, ...]:
+    """Fit the parts beside the density to rows, each with its share of the score."""
+    own = shares(len(np.unique(known.ids[known.is_anomaly])))
+    read = {name for kind in PARTS.values() for name in kind.reads}
+    found: list[Addend] = []
+    before: dict[str, Tensor] = {}
+    for name, kind in PARTS.items():
+        if own[name] > 0:
+            part = kind.fit(known, before)
+            found.append(Addend(own[name], part))
+            if name in read:
+                before[name] = part.contributions(known.rows, before, HeldOut(known.ids))
+    return tuple(found)

@@ -16,7 +16,7 @@ from fewlier.table.scaling import HIGH_END, LOGGED, LOW_END
 # Between the lowest and the highest number of training.
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Of so many odd cells of a row, at most, each is also replaced without the others.
-_MOST_APART = 3
+_MAX_APART = 3
 
 
 @final
@@ -80,11 +80,11 @@ class OddCells(nn.Module):
     def groups(cells: Bool[Tensor, "n d"]) -> tuple[Int[Tensor, " g"], Bool[Tensor, "g d"]]:
         """Return the numbers of rows, and which of their odd cells are replaced at a time."""
         count, place = cells.long().sum(1), cells.long().cumsum(1) - 1
-        some = cells & ((count > 1) & (count <= _MOST_APART)).unsqueeze(1)
-        found = [cells, *(some & (place == index) for index in range(_MOST_APART))]
-        lines = [own.any(1).nonzero().squeeze(1) for own in found]
-        groups = [own[line] for line, own in zip(lines, found, strict=True)]
-        return torch.cat(lines), torch.cat(groups)
+        some = cells & ((count > 1) & (count <= _MAX_APART)).unsqueeze(1)
+        apart = (some & (place == index) for index in range(_MAX_APART))
+        found = torch.stack([cells, *apart])
+        group, line = found.any(2).nonzero().unbind(1)
+        return line, found[group, line]
 
     def versions(
         self,

@@ -13,11 +13,11 @@ from fewlier.table.arrays import Bools, Floats, Ints
 
 HELD = SHARES[-1] - SHARES[0]
 """Share of normal rows whose value a range holds."""
-MOST_ROWS = 400
-"""Rows that say how wide ranges must be, at most: enough for 90 % to mean 87 to 93 %."""
-_LEAST_WIDTH = 1e-6  # as a share of the training range; of a count half a unit
+MAX_MEASURED = 400
+"""Most rows that say how wide ranges must be: enough for 90 % to mean 87 to 93 %."""
+_MIN_WIDTH = 1e-6  # as a share of the training range; of a count half a unit
 # A range that lies within what training holds by less than this share is none.
-_LEAST_INSIDE = 0.25
+_MIN_INSIDE = 0.25
 
 
 class Range(NamedTuple):
@@ -78,7 +78,7 @@ class Ranges:
         low = median - widening * np.maximum(median - low, least)
         high = median + widening * np.maximum(high - median, least)
         inside = np.minimum(high, last) - np.maximum(low, first)
-        is_unlike = inside < _LEAST_INSIDE * np.minimum(high - low, last - first)
+        is_unlike = inside < _MIN_INSIDE * np.minimum(high - low, last - first)
         ends = np.stack([low, median, high]).clip(first, last)
         is_count = self._is_count[columns]
         ends[0] = np.where(is_count, np.ceil(ends[0] - 1e-6), ends[0])
@@ -93,7 +93,7 @@ class Ranges:
     @property
     def _least_width(self) -> Floats:
         """The least distance of an end from the median, shape (d,)."""
-        widths = _LEAST_WIDTH * np.maximum(np.ptp(self.encoder.ends, axis=1), 1e-300)
+        widths = _MIN_WIDTH * np.maximum(np.ptp(self.encoder.ends, axis=1), 1e-300)
         return np.where(self._is_count, 0.5, widths)
 
     def state(self) -> State:

@@ -3,19 +3,20 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar, final
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.density.joint import CellPlaces, Expected
-from fewlier.density.networks import TILE
+from fewlier.density.networks import TILE, inference
 from fewlier.density.rows import Rows
 from fewlier.process.threads import in_threads, one_thread
 from fewlier.score.ensemble import Ensemble
 from fewlier.score.odd_cells import OddCells, may_be_impossible, raised
-from fewlier.score.part import HeldOut, Part
+from fewlier.score.part import HeldOut, Part, exact
 from fewlier.table import Encoded, Encoder
 from fewlier.table.arrays import Floats, Ints
 
@@ -23,8 +24,10 @@ from fewlier.table.arrays import Floats, Ints
 # stay in the cache of a CPU, and enough that threads seldom wait for the interpreter.
 CHUNK = {"cpu": 4096, "cuda": 16384}
 MAX_INPUTS = 2**20
+# Contributions that are kept at a time to score rows by: 128 MB.
+MAX_CONTRIBUTIONS = 2**24
 # A chunk is padded to whole tiles, on a GPU to its full size, so that a row's arithmetic, bit for
-# bit, does not depend on its neighbours (`networks.in_tiles`).
+# bit, does not depend on its neighbours (`networks.MaskedMLP`).
 PADDING = {"cpu": TILE, "cuda": CHUNK["cuda"]}
 
 Result = TypeVar("Result")
@@ -92,34 +95,45 @@ class Scorer:
         With `held_out`, rows of the fit are scored by what has not seen them.
         With `chunk`, that many rows at a time, which takes less memory and may change last bits.
         """
-        found = self._plain("score", encoded, held_out, chunk)
-        lines, others = self._versions(encoded)
-        for other in others:
-            plain = self._plain("score", other, _of_lines(held_out, lines), chunk)
-            np.maximum.at(found, lines, plain)
-        if len(lines):
-            np.maximum.at(found, lines, self._alone(encoded.take(lines)).max(1))
-        return self.baseline + found
+        places = np.arange(len(encoded))
+        step = max(1, MAX_CONTRIBUTIONS // self.encoder.n_columns)
+        found = [np.empty(0)]
+        for some in (places[start : start + step] for start in range(0, len(places), step)):
+            own = held_out and held_out.take(some)
+            found.append(self.contributions(encoded.take(some), own, chunk=chunk).sum(1))
+        return self.baseline + np.concatenate(found)
 
-    def contributions(self, encoded: Encoded, held_out: HeldOut | None = None) -> Floats:
+    def contributions(
+        self, encoded: Encoded, held_out: HeldOut | None = None, *, chunk: int | None = None
+    ) -> Floats:
         """Return what d columns and last a remainder add to the score, shape (n, d + 1).
 
         With the baseline, the contributions of a row sum to its score.
         """
-        found = self._plain("contributions", encoded, held_out)
+        found = self._plain(encoded, held_out, chunk)
         lines, others = self._versions(encoded)
         if not len(lines):
             return found
-        alone, held_out = self._alone(encoded.take(lines)), _of_lines(held_out, lines)
+        alone, held_out = self._alone(encoded.take(lines)), held_out and held_out.take(lines)
         highest = np.where(alone == alone.max(1, keepdims=True), alone, 0)
         for other in others:
-            plain = self._plain("contributions", other, held_out)
+            plain = self._plain(other, held_out, chunk)
             is_higher = plain.sum(1) > highest.sum(1)
             highest[is_higher] = plain[is_higher]
         order = np.argsort(-highest.sum(1), kind="stable")
         rows, first = np.unique(lines[order], return_index=True)
         found[rows] = raised(found[rows], highest[order[first]])
         return found
+
+    def sum_of_parts(self, rows: Rows, held_out: HeldOut | None = None) -> Float[Tensor, "n _"]:
+        """Return the contributions of rows as they are, odd cells or not: the sum over the parts.
+
+        The ONNX graph is traced from it.
+        """
+        found: dict[str, Tensor] = {}
+        for _, part in self.addends:
+            found[part.name] = part.contributions(rows, found, held_out)
+        return torch.stack([found[p.name] * exact(share) for share, p in self.addends]).sum(0)
 
     def with_costs_alone(self, usual: Encoded, ids: Ints) -> "Scorer":
         """Return the score that knows what impossible cells add to usual rows of the fit."""
@@ -130,7 +144,7 @@ class Scorer:
         column = np.repeat(columns, n)
         cells[np.arange(len(column)), column] = True
         odd = _encoded(self.odd_cells.made_impossible(rows, cells))
-        parts = self._plain("contributions", odd, HeldOut(np.tile(ids, len(columns))))
+        parts = self._plain(odd, HeldOut(np.tile(ids, len(columns))))
         alone[columns] = parts[np.arange(len(column)), column].reshape(-1, n).mean(1)
         return replace(self, alone=alone)
 
@@ -165,20 +179,18 @@ class Scorer:
         return least
 
     def _plain(
-        self,
-        what: Literal["score", "contributions"],
-        encoded: Encoded,
-        held_out: HeldOut | None,
-        chunk: int | None = None,
+        self, encoded: Encoded, held_out: HeldOut | None = None, chunk: int | None = None
     ) -> Floats:
-        """Return the score less its baseline, or the contributions, of rows as they are."""
+        """Return the contributions of rows as they are, odd cells or not."""
 
         def evaluate(rows: Rows, start: int, stop: int) -> Floats:
-            return self._evaluate(what, rows, start, stop, held_out)
+            places = np.resize(np.arange(start, stop), len(rows.targets))
+            found = self.sum_of_parts(rows, held_out and held_out.take(places))
+            return np.ascontiguousarray(found[: stop - start].cpu().numpy())
 
         found = self._in_chunks(evaluate, encoded, chunk)
-        width = () if what == "score" else (self.encoder.n_columns + 1,)
-        return np.concatenate([np.empty((0, *width)), *found])  # a table may have no row
+        width = self.encoder.n_columns + 1
+        return np.concatenate([np.empty((0, width)), *found])  # a table may have no row
 
     @one_thread()
     def expect(self, encoded: Encoded, rows: Ints, columns: Ints) -> Expected:
@@ -206,25 +218,6 @@ class Scorer:
 
         return np.concatenate([np.empty(0), *self._in_chunks(log_density, encoded)])
 
-    def _evaluate(
-        self,
-        what: Literal["score", "contributions"],
-        rows: Rows,
-        start: int,
-        stop: int,
-        held_out: HeldOut | None,
-    ) -> Floats:
-        """Return the score or the contributions of a chunk of rows: the one loop over the parts."""
-        if held_out is not None:
-            ids = np.resize(held_out.ids[start:stop], len(rows.targets))
-            held_out = held_out._replace(ids=ids)
-        found: dict[str, Floats] = {}
-        for part in (addend.part for addend in self.addends):
-            evaluate = part.score if what == "score" else part.contributions
-            found[part.name] = evaluate(rows, found, held_out)
-        total = sum(share * found[part.name] for share, part in self.addends)
-        return np.asarray(total)[: stop - start]
-
     def _in_chunks(
         self,
         function: Callable[[Rows, int, int], Result],
@@ -243,14 +236,11 @@ class Scorer:
             stop = min(start + step, len(encoded))
             index = np.full(-(-(stop - start) // padding) * padding, start)
             index[: stop - start] = np.arange(start, stop)
-            return function(Rows.of(encoded.take(index), self.device), start, stop)
+            with inference():
+                return function(Rows.of(encoded.take(index), self.device), start, stop)
 
         starts = range(0, len(encoded), step)
         return in_threads(call, starts) if self.device.type == "cpu" else [*map(call, starts)]
-
-
-def _of_lines(held_out: HeldOut | None, lines: Ints) -> HeldOut | None:
-    return held_out and held_out._replace(ids=held_out.ids[lines])
 
 
 def _encoded(rows: Rows) -> Encoded:

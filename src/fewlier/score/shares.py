@@ -11,11 +11,11 @@ UNLABELLED_KINDS = 2
 # With fewer than three validation anomalies in a fold their criterion is luck: then three members,
 # from the smallest lambda to the largest, weigh alike.
 ENOUGH_TO_RANK, N_UNRANKED = 3, 3
-# Of what the labels leave, the density has this share; neighbours have the rest.
-DENSITY = 0.25
+NEIGHBOURS = 0.75
+"""Share of the neighbours in what the labels leave; the density has the rest."""
 # Trees and rules together have n / (1.6 n + 4) with n labels: 28 % with two, 44 % with six, up to
 # five eighths.
-FEWEST_FOR_TREES, MOST_LEARNED, HALFWAY = 2, 0.625, 2.5
+MIN_FOR_TREES, MAX_LEARNED, _HALFWAY = 2, 0.625, 2.5
 
 
 def best(
@@ -68,12 +68,8 @@ def own_passes(number: int, n_passes: int, selection: Selection) -> tuple[int, .
     return ((number + number // n_passes) % n_passes,)
 
 
-def shares(n_anomalies: int) -> tuple[float, float, float]:
-    """Return the shares of neighbours, trees and rules in an average score.
-
-    The rest is the density's. With fewer than two labelled anomalies nothing is grown on them.
-    """
-    grown = 0.0
-    if n_anomalies >= FEWEST_FOR_TREES:
-        grown = MOST_LEARNED * n_anomalies / (n_anomalies + HALFWAY)
-    return (1 - DENSITY) * (1 - grown), grown / 2, grown / 2
+def learned(n_anomalies: int) -> float:
+    """Return the share that trees and rules have together; with one label nothing is grown."""
+    if n_anomalies < MIN_FOR_TREES:
+        return 0.0
+    return MAX_LEARNED * n_anomalies / (n_anomalies + _HALFWAY)

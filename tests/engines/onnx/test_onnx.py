@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
-from factories import FEATURES, payments, small
-from graphs import MODELS, fresh, inputs_for, stars
+from factories import FEATURES, payments, small, visits
+from graphs import MODELS, fresh, inputs_for, labels, stars
+from medians import registered
 
 from fewlier import AnomalyDetector
 from fewlier.errors import UserError
@@ -70,27 +72,44 @@ def test_a_graph_says_what_the_library_says(exported, detector):
         np.testing.assert_allclose(alone, score[:n], atol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    """Each detector by name with its graph, fitted and written when a test first asks for it."""
+    folder = tmp_path_factory.mktemp("graphs")
+
+    @cache
+    def make(name):
+        detector, path = MODELS[name](), folder / f"{name}.onnx"
+        assert export(detector.model_, path, is_checked=True).is_close
+        return detector, path
+
+    return make
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_a_graph_of_any_model_says_what_the_library_says(name, tmp_path):
-    detector = MODELS[name]()
-    model, rows = detector.model_, fresh(name)
-    made_up = export(model, tmp_path / "any.onnx", is_checked=True)
-    assert made_up.is_close
-    table, columns = inputs_for(model, rows)
-    found = run(tmp_path / "any.onnx", columns)
-    assert compare(model, table, found).is_close
+def test_a_graph_of_any_model_says_what_the_library_says(name, graphs):
+    detector, path = graphs(name)
+    rows = fresh(name)
+    table, columns = inputs_for(detector.model_, rows)
+    found = run(path, columns)
+    assert compare(detector.model_, table, found).is_close
     scores = detector.anomaly_score(rows)
     np.testing.assert_allclose(found["anomaly_score"], scores, rtol=1e-4, atol=1e-4)
 
 
-def test_where_many_rows_are_as_near_a_graph_takes_the_same_neighbours(tmp_path):
-    model = MODELS["stars"]().model_
-    export(model, tmp_path / "stars.onnx", is_checked=True)
+def test_where_many_rows_are_as_near_a_graph_takes_the_same_neighbours(graphs):
+    detector, path = graphs("stars")
     rows = stars(seed=1, n=3000).astype(float)
     rows = rows.mask(np.random.default_rng(0).random(rows.shape) < 0.05)
-    table, columns = inputs_for(model, rows)
-    difference = compare(model, table, run(tmp_path / "stars.onnx", columns))
-    assert difference.score <= 1e-4
+    table, columns = inputs_for(detector.model_, rows)
+    assert compare(detector.model_, table, run(path, columns)).score <= 1e-4
+
+
+def test_a_graph_has_a_part_that_was_added(tmp_path):
+    with registered():
+        model = small(lambdas=(10,)).fit(visits(), labels(120)).model_
+        assert "medians" in model.parts
+        assert export(model, tmp_path / "medians.onnx", is_checked=True).is_close
 
 
 def test_the_file_is_sound_and_says_what_its_inputs_are(exported, detector):

@@ -16,6 +16,7 @@ several processes may do at the same time; those that are there already are not 
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
@@ -23,6 +24,7 @@ import numpy as np
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 from threadpoolctl import threadpool_limits
+from torch import Tensor
 
 from fewlier.density.rows import Rows
 from fewlier.fitting import fit
@@ -31,6 +33,7 @@ from fewlier.score.neighbours import part as neighbours
 from fewlier.score.neighbours.coordinates import NormalScores, Standardised
 from fewlier.score.neighbours.part import Neighbours
 from fewlier.score.neighbours.view import View
+from fewlier.score.part import Known
 from fewlier.score.scorer import Scorer
 from fewlier.table import Encoded, Table
 from fewlier.training.plan import Plan
@@ -60,25 +63,24 @@ DETECTOR: dict[str, Any] = {"device": "cpu"}
 def without_anomalies(fitted: Callable[..., View]) -> Callable[..., View]:
     """Return a fit of views that weighs columns by the labels, but measures no distance to them."""
 
-    def fit_view(encoder: Any, scales: Any, normals: Any, anomalies: Any) -> View:  # noqa: ANN401
-        weighed = fitted(encoder, scales, normals, anomalies).normals.space
-        side, far = view._measure_normals(weighed, *normals)
-        return View(side, None, 1.0, view._spread(far))
+    def fit_view(scales: Any, known: Known) -> View:  # noqa: ANN401
+        plain, far = view._of_normals(fitted(scales, known).space, *known.labelled(False))
+        return replace(plain, spread=view._spread(far))
 
     return fit_view
 
 
-def nothing(part: Neighbours, rows: Rows, *_: object) -> np.ndarray:  # noqa: ARG001 - as a method
+def nothing(part: Neighbours, rows: Rows, *_: object) -> Tensor:  # noqa: ARG001 - as a method
     """Score rows alike."""
-    return np.zeros(len(rows.inputs))
+    return rows.targets.new_zeros(len(rows.targets), rows.targets.shape[1] + 1, dtype=torch.float64)
 
 
 def leave_out(part: str) -> AbstractContextManager[Any]:
     """Let scores be built without something that takes a new fit of neighbours and trees."""
     if part == "neighbours":
-        return patch.object(Neighbours, "score", nothing)
+        return patch.object(Neighbours, "contributions", nothing)
     if part == "column weights":
-        return patch.object(nearest, "_MOST_RATIO", 0.0)  # no column tells more than another
+        return patch.object(nearest, "_MAX_RATIO", 0.0)  # no column tells more than another
     if part == "distance to anomalies":
         return patch.object(View, "fit", without_anomalies(View.fit))
     if part == "novelty":
@@ -92,10 +94,10 @@ def score_parts(scorer: Scorer, encoded: Encoded) -> Scores:
     chunks: list[Scores] = []
     for start in range(0, len(encoded), CHUNK):
         some = encoded.take(np.arange(start, min(start + CHUNK, len(encoded))))
-        rows, found = Rows.of(some, scorer.device), Scores()
+        rows, found = Rows.of(some, scorer.device), dict[str, Tensor]()
         for _, part in scorer.addends:
-            found[part.name] = part.score(rows, found)
-        chunks.append(found)
+            found[part.name] = part.contributions(rows, found)
+        chunks.append({name: own.sum(1).cpu().numpy() for name, own in found.items()})
     return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
 
 

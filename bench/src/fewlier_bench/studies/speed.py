@@ -235,7 +235,7 @@ def time_parts(detector: AnomalyDetector, fresh: np.ndarray) -> dict[str, float]
     table = Table.of(fresh).renamed(scorer.encoder.schema.names)
     encoded = detector.model_.encode(table)
     chunks = [Rows.of(encoded.take(np.arange(s, s + 1024))) for s in range(0, len(fresh), 1024)]
-    before: list[dict[str, np.ndarray]] = [{} for _ in chunks]
+    before: list[dict[str, Tensor]] = [{} for _ in chunks]
     per_row = 1e6 / len(fresh)
     found = {"reading (us/row)": per_row * seconds(lambda: detector.model_.encode(table))}
     with one_thread():
@@ -243,7 +243,7 @@ def time_parts(detector: AnomalyDetector, fresh: np.ndarray) -> dict[str, float]
 
             def score(part: Part = part) -> None:
                 for rows, known in zip(chunks, before, strict=True):
-                    known[part.name] = part.score(rows, known)
+                    known[part.name] = part.contributions(rows, known)
 
             found[f"{part.name} (us/row)"] = per_row * seconds(score)
     return found

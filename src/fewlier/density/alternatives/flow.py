@@ -36,7 +36,7 @@ HALF_RANGE, SPLINE_BOUND = 3.0, 5.0
 N_BINS = 8
 # All transformations together may stretch a column about this much, so that it is at most as sharp
 # as a mixture's narrowest Gaussian: repeated values would otherwise reach any likelihood.
-LARGEST_STRETCH = 150.0
+MAX_STRETCH = 150.0
 _N_PARAMETERS = {"nsf": 3 * N_BINS - 1, "maf": 2}
 
 
@@ -185,7 +185,7 @@ class _RealFlow(nn.Module):
         _zuko()  # say what is missing before anything is trained
         n_transforms = settings.n_transforms if n_columns else 0
         self.kind, self.n_gappy = settings.kind, n_gappy
-        self.slope = LARGEST_STRETCH ** (-1 / settings.n_transforms)
+        self.slope = MAX_STRETCH ** (-1 / settings.n_transforms)
         widths = [n_columns + n_gappy, *settings.hidden, n_columns * _N_PARAMETERS[self.kind]]
         self.networks = nn.ModuleList(MaskedMLP(widths) for _ in range(n_transforms))
         self.register_buffer("positions", empty_integers(n_transforms, n_columns))

@@ -16,7 +16,7 @@ from fewlier.density.terms import Terms
 
 # Codes between e^-7 and e^7 of the prior's width: sharper ones gain nothing measurable, and the
 # bound keeps exp far from overflow.
-LARGEST_LOG_SIGMA = 7.0
+MAX_LOG_SIGMA = 7.0
 
 
 @final
@@ -119,7 +119,7 @@ class VaeDensity(Density):
         """Return a code of each row, and its log p(z) - log q(z | x)."""
         eps = self.eps[index] if rows.noise is None else rows.noise
         mu, log_sigma = self.encoder(rows.inputs).chunk(2, -1)
-        log_sigma = soft_bound(log_sigma, LARGEST_LOG_SIGMA)
+        log_sigma = soft_bound(log_sigma, MAX_LOG_SIGMA)
         z = mu + log_sigma.exp() * eps
         # The constants of the two normals cancel.
         return z, (log_sigma + (eps * eps - z * z) / 2).sum(-1)

@@ -14,12 +14,12 @@ from fewlier.table.columns import Kind
 
 # Shapes between 1/50 and 50 and means within e^15 of the column's own: as narrow and as broad as
 # training data ever ask for, and far from where lgamma or exp lose their digits.
-LARGEST_LOG_SHAPE = math.log(50.0)
-LARGEST_LOG_MEAN = 15.0
+MAX_LOG_SHAPE = math.log(50.0)
+MAX_LOG_MEAN = 15.0
 # A mass of a twentieth, so that a column without zeros soon learns that a zero is rare.
 INITIAL_ZERO_LOG_ODDS = -3.0
 # A value many orders of magnitude above its column would leave float32, which ends near 3e38.
-LOWEST_LOG_DENSITY = -1e30
+MIN_LOG_DENSITY = -1e30
 
 
 @final
@@ -59,7 +59,7 @@ class Gamma(NumberConditional):
         log_gamma = (
             shape * log_rate + (shape - 1) * x.log() - x * log_rate.exp() - torch.lgamma(shape)
         )
-        log_gamma = log_gamma.clamp_min(LOWEST_LOG_DENSITY).to(phi.dtype)
+        log_gamma = log_gamma.clamp_min(MIN_LOG_DENSITY).to(phi.dtype)
         return torch.where(
             is_zero, functional.logsigmoid(zero), functional.logsigmoid(-zero) + log_gamma
         )
@@ -84,5 +84,5 @@ class Gamma(NumberConditional):
         zero, log_shape, log_mean = phi.unbind(-2)
         mean = self.traits.mean
         mean = torch.where(mean > 0, mean, 1.0)  # a column of zeros has no scale of its own
-        log_mean = mean.log().to(phi) + soft_bound(log_mean, LARGEST_LOG_MEAN)
-        return zero, soft_bound(log_shape, LARGEST_LOG_SHAPE).double(), log_mean.double()
+        log_mean = mean.log().to(phi) + soft_bound(log_mean, MAX_LOG_MEAN)
+        return zero, soft_bound(log_shape, MAX_LOG_SHAPE).double(), log_mean.double()

@@ -13,11 +13,11 @@ from fewlier.table.columns import Kind
 
 # In units of the column's range. Below it, columns of rounded or repeated values would reach any
 # likelihood, and their noise would outweigh every other column.
-SMALLEST_SIGMA = 1e-3
+MIN_SIGMA = 1e-3
 INITIAL_SIGMA = 0.2
 _LN2 = math.log(2)
 _PRECISION = INITIAL_SIGMA**-2
-_BOUND = math.log(INITIAL_SIGMA / SMALLEST_SIGMA)
+_BOUND = math.log(INITIAL_SIGMA / MIN_SIGMA)
 # Bisections after which an interval is no wider than the rounding errors of a double.
 _HALVINGS = 60
 
@@ -27,7 +27,7 @@ class GaussianMixture(NumberConditional):
     r"""p(x | phi) = sum_k pi_k N(x | mu_k, sigma_k^2), Iwata & Yamanaka (2019), Eq. 3.
 
     phi holds, for each of K components, the logit of pi_k, mu_k, and log sigma_k relative to
-    `INITIAL_SIGMA`, softly bounded so that sigma_k > `SMALLEST_SIGMA`. Domain: the real line,
+    `INITIAL_SIGMA`, softly bounded so that sigma_k > `MIN_SIGMA`. Domain: the real line,
     with the training values in [0, 1].
     """
 

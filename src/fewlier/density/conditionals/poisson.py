@@ -11,7 +11,7 @@ from fewlier.density.conditionals.base import NumberConditional, soft_bound
 from fewlier.table.columns import Kind
 
 # Rates within e^15 of the column's mean: beyond any data, and exp stays far from overflow.
-LARGEST_LOG_RATE = 15.0
+MAX_LOG_RATE = 15.0
 
 
 @final
@@ -56,4 +56,4 @@ class Poisson(NumberConditional):
 
     def _log_rate(self, phi: Float[Tensor, "*n p d"]) -> Float[Tensor, "*n d"]:
         start = self.traits.mean.clamp_min(1e-3).log().to(phi)
-        return (start + soft_bound(phi.squeeze(-2), LARGEST_LOG_RATE)).double()
+        return (start + soft_bound(phi.squeeze(-2), MAX_LOG_RATE)).double()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fewlier.density.rows import Rows
-from fewlier.export.onnx.constants import exact
+from fewlier.score.part import exact
 from fewlier.table import Encoder, Kind
 from fewlier.table.cells import numbers_among
 from fewlier.table.columns import MAX_COUNT, Column

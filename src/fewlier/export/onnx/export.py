@@ -14,7 +14,6 @@ from fewlier import __version__
 from fewlier.errors import UserError
 from fewlier.export.onnx.check import Difference, check, made_up
 from fewlier.export.onnx.columns import inputs_of
-from fewlier.export.onnx.gamma import log_gamma
 from fewlier.export.onnx.whole import Outputs, Whole
 from fewlier.files.atomic import PathLike, replacing
 from fewlier.score.model import FittedModel
@@ -70,12 +69,33 @@ def trace(model: FittedModel) -> "ONNXProgram":
             opset_version=_OPSET,
             output_names=list(Outputs._fields),
             verbose=False,
+            optimize=False,
         )
     if program is None:
         raise AssertionError("torch.onnx.export returned nothing")
+    _simplify(program)
     _rename(program, names)
     program.model.metadata_props[METADATA] = json.dumps(facts_of(model))
     return program
+
+
+def _simplify(program: "ONNXProgram") -> None:
+    """Fold constants, share what is computed twice, and forget where in the source nodes are from.
+
+    Torch's own `optimize` also rewrites, which takes as long as all the rest; onnxruntime does it.
+    """
+    from onnx_ir.passes.common import (
+        ClearMetadataAndDocStringPass,
+        CommonSubexpressionEliminationPass,
+        RemoveUnusedNodesPass,
+    )
+    from onnxscript.optimizer import fold_constants
+
+    with _quiet():
+        fold_constants(program.model)
+        CommonSubexpressionEliminationPass()(program.model)
+        RemoveUnusedNodesPass()(program.model)
+        ClearMetadataAndDocStringPass()(program.model)
 
 
 def operations_of(model: FittedModel) -> torch.export.ExportedProgram:
@@ -85,14 +105,10 @@ def operations_of(model: FittedModel) -> torch.export.ExportedProgram:
         torch.from_numpy(columns[one.name][:_N_TRACED].copy()) for one in inputs_of(model.encoder)
     )
     whole, n = Whole(model).eval(), torch.export.Dim("rows", min=1)
-    table = torch.export.default_decompositions()
-    table[torch.ops.aten.lgamma.default] = log_gamma
     with torch.no_grad(), _quiet():
         whole(*some)  # what is computed once from the model is computed now, not in the graph
         shapes = {"columns": tuple({0: n} for _ in some)}
-        exported = torch.export.export(whole, some, dynamic_shapes=shapes)
-        found: torch.export.ExportedProgram = exported.run_decompositions(table)
-    return found
+        return torch.export.export(whole, some, dynamic_shapes=shapes)
 
 
 def _check_names(names: list[str]) -> None:

@@ -7,14 +7,9 @@ from torch import Tensor, nn
 
 from fewlier.density.rows import Rows
 from fewlier.export.onnx.columns import Encoding
-from fewlier.export.onnx.constants import exact
-from fewlier.export.onnx.density import DensityPart
-from fewlier.export.onnx.learned import LearnedPart
-from fewlier.export.onnx.nearest import NeighboursPart
-from fewlier.export.onnx.search import search_sorted
-from fewlier.score.learned.supervised import Supervised
+from fewlier.export.onnx.operations import WrittenOut
 from fewlier.score.model import FittedModel
-from fewlier.score.neighbours.part import Neighbours
+from fewlier.score.part import exact
 
 
 class Outputs(NamedTuple):
@@ -33,35 +28,18 @@ class Whole(nn.Module):
         super().__init__()
         self._model = model
         self._encoding = Encoding(model.encoder)
-        self._density = DensityPart(model.ensemble)
         self._odd_cells = model.scorer.odd_cells
         self._alone = torch.from_numpy(model.scorer.alone)
         self._normals = torch.from_numpy(model.calibration.normal_scores).unsqueeze(0)
 
     def forward(self, *columns: Tensor) -> Outputs:
         """Return what is said of rows, given column by column in the order of `inputs_of`."""
-        rows = self._encoding(*columns)
-        score = self._raised(rows)
-        score = score + exact(self._model.scorer.baseline)
+        with WrittenOut():
+            score = self._raised(self._encoding(*columns)) + exact(self._model.scorer.baseline)
+            n_below = torch.searchsorted(self._normals, score.unsqueeze(0)).squeeze(0)
         m = self._normals.shape[1]
-        n_below = search_sorted(self._normals, score.unsqueeze(0)).squeeze(0)
         p_value = (1 + m - n_below).double() / (m + 1)
         return Outputs(score, p_value, score > exact(self._model.calibration.threshold))
-
-    def _score(self, rows: Rows) -> Tensor:
-        """Return the score of rows as they are, less its baseline, shape (n,)."""
-        (share, _), *others = self._model.scorer.addends
-        score: Tensor = exact(share) * self._density(rows)
-        neighbours = torch.zeros_like(score)
-        for share, part in others:
-            if isinstance(part, Neighbours):
-                found = neighbours = NeighboursPart(part)(rows)
-            elif isinstance(part, Supervised):
-                found = LearnedPart(part)(rows, neighbours)
-            else:
-                raise NotImplementedError(part.name)
-            score = score + exact(share) * found
-        return score
 
     def _raised(self, rows: Rows) -> Tensor:
         """Return the scores, those of rows with odd cells raised as `Scorer.score` does."""
@@ -71,10 +49,10 @@ class Whole(nn.Module):
         lines = torch.cat([torch.zeros(1, dtype=torch.int64), lines])
         cells = torch.cat([torch.zeros_like(rows.observed[:1]), cells])
         some = Rows(*(part[lines] for part in rows[:4]))
-        others = [*self._odd_cells.versions(some, cells, *self._density.stand_ins(some))]
+        others = [*self._odd_cells.versions(some, cells, *self._model.ensemble.stand_ins(some))]
         # All at once: a second time, the score would be a second graph.
         together = zip(*(part[:4] for part in (rows, *others)), strict=True)
-        scores = self._score(Rows(*map(torch.cat, together)))
+        scores = self._model.scorer.sum_of_parts(Rows(*map(torch.cat, together))).sum(1)
         least = torch.where(some.impossible, self._alone, -torch.inf).amax(1)
         found = torch.stack([least, *scores[n:].unflatten(0, (len(others), -1))])
         return scores[:n].scatter_reduce(0, lines, found.amax(0), "amax")

@@ -13,8 +13,8 @@ from fewlier.process.threads import one_thread
 from fewlier.score.model import FittedModel
 from fewlier.score.neighbours.part import Neighbours
 from fewlier.score.neighbours.space import NumericColumns, Space
-from fewlier.score.neighbours.view import n_rows_at_most
-from fewlier.score.part import HeldOut
+from fewlier.score.neighbours.view import max_landmarks
+from fewlier.score.part import HeldOut, Known
 from fewlier.table import Encoded, Encoder
 from fewlier.table.arrays import Codes, Floats, Ints
 from fewlier.table.labels import ANOMALY
@@ -88,8 +88,9 @@ class KernelScore:
     ) -> "KernelScore":
         """Take trees, neighbours and what is usual from rows of which most are normal."""
         order = np.random.default_rng(seed).permutation(len(encoded))
-        near = order[: n_rows_at_most(encoder.n_inputs)], np.empty(0, dtype=np.int64)
-        neighbours = Neighbours.fit(encoder, encoded, near, torch.device("cpu"))
+        near = encoded.take(order[: max_landmarks(encoder.n_inputs)])
+        known = Known.of(encoder, near, np.zeros(len(near), dtype=np.bool_), seed)
+        neighbours = Neighbours.fit(known, {})
         numbers = NumericColumns.from_encoder(encoder, "cpu").points(Rows.of(encoded))
         forest = Forest.grow(numbers, seed)
         alone = add_up(forest.isolation, forest.leaves(numbers))
@@ -100,7 +101,7 @@ class KernelScore:
     @property
     def space(self) -> Space:
         """Where rows lie."""
-        return self.neighbours.views[0].normals.space
+        return self.neighbours.views[0].space
 
     @one_thread()
     def read(self, encoded: Encoded) -> RowFeatures:
@@ -120,8 +121,8 @@ class KernelScore:
         else:
             mean, spread = self.isolation
             alone = (add_up(self.forest.isolation, leaves) - mean) / spread
-            far = self.neighbours.score(rows, {}, HeldOut(encoded.ids()))
-            oddness = _ISOLATION * alone + (1 - _ISOLATION) * far
+            far = self.neighbours.contributions(rows, {}, HeldOut(encoded.ids())).sum(1)
+            oddness = _ISOLATION * alone + (1 - _ISOLATION) * far.numpy()
         return RowFeatures(oddness, leaves, self.space.place_known(rows).numpy())
 
     def learn(self, known: RowFeatures, labels: Codes) -> Floats:
@@ -149,7 +150,7 @@ class KernelScore:
         columns = torch.zeros(len(gains), self.encoder.n_columns, dtype=torch.float64)
         columns.index_add_(1, self.space.owner, gains)
         if self.model is None:
-            far = self.neighbours.contributions(rows, {}, HeldOut(encoded.ids()))
+            far = self.neighbours.contributions(rows, {}, HeldOut(encoded.ids())).numpy()
             share = 1 - _ISOLATION
         else:
             far, share = self.model.scorer.contributions(encoded), 1.0

@@ -1,4 +1,4 @@
 """What is learned from the labels: trees and rules.
 
-Read in this order: bagged, nodes, steps, supervised, trees.
+Read in this order: nodes, steps, supervised, trees.
 """

@@ -3,16 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from fewlier.modelfile.state import State, require
-from fewlier.score.learned.bagged import Bagged
 from fewlier.table.arrays import Floats
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ class Order(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Nodes(Bagged):
+class Nodes:
     """The nodes of all trees in depth-first order: a node's left child is the next node.
 
     Parameters
@@ -92,15 +90,6 @@ class Nodes(Bagged):
         """Count the trees, one of each bag."""
         return len(self.order.roots)
 
-    def scores(
-        self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"] | None = None
-    ) -> Float[Tensor, " n"]:
-        """Return what rows score in all trees together, counted from the roots."""
-        change = self.value[self.ends(x)] - self.value[self.roots, None]
-        if weights is not None:
-            change *= weights.T[self.order.place]
-        return change.sum(0)
-
     @property
     def roots(self) -> Int[Tensor, " t"]:
         """The roots of the trees, the deepest tree first."""
@@ -108,17 +97,21 @@ class Nodes(Bagged):
 
     def ends(self, x: Float[Tensor, "n f"]) -> Int[Tensor, "t n"]:
         """Return the leaf where each row ends in each tree, the deepest tree first."""
-        roots = self.roots[:, None].expand(-1, len(x))
-        *_, (_, _, ends) = chain([(None, None, roots)], self._steps(x))
-        return ends
+        found = self.roots[:, None].repeat(1, x.shape[0])
+        for _, _, end in self._steps(x):
+            found[: len(end)] = end
+        return found
 
     def gains(
         self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n t"] | None = None
     ) -> Float[Tensor, "n f"]:
-        """Split the scores of rows over the features by which they came from node to node."""
-        total = torch.zeros(x.shape[1], len(x), dtype=torch.float64, device=x.device)
+        """Split the scores of rows over the features by which they came from node to node.
+
+        Scores are counted from the roots; with `weights`, trees weigh differently for each row.
+        """
+        total = torch.zeros(x.shape[1], x.shape[0], dtype=torch.float64, device=x.device)
         for feature, start, end in self._steps(x):
-            change = self.value[end[: len(start)]] - self.value[start]
+            change = _at(self.value, end) - _at(self.value, start)
             if weights is not None:
                 change *= weights.T[self.order.place[: len(start)]]
             total.scatter_add_(0, feature, change)
@@ -126,20 +119,19 @@ class Nodes(Bagged):
 
     def _steps(
         self, x: Float[Tensor, "n f"]
-    ) -> Iterator[tuple[Int[Tensor, "k n"], Int[Tensor, "k n"], Int[Tensor, "t n"]]]:
+    ) -> Iterator[tuple[Int[Tensor, "k n"], Int[Tensor, "k n"], Int[Tensor, "k n"]]]:
         """Let all rows take a step at a time in the trees that go on, which come first.
 
-        Yield the features by which they go on in k trees, where from, and where to in all trees. A
-        row at a leaf stays there.
+        Yield the features by which they go on in k trees, where from, and where to. A row at a leaf
+        stays there.
         """
-        columns = x.T.contiguous()
-        here = self.order.roots[:, None].repeat(1, len(x))
+        columns, end = x.T.contiguous(), self.roots[:, None].expand(-1, x.shape[0])
         for k in self.order.n_deeper:
-            start = here[:k].flatten().clone()  # not a view of what is written below
-            feature = self.features.index_select(0, start).view(k, -1)
-            is_above = columns.gather(0, feature).flatten() > self.threshold.index_select(0, start)
-            here[:k] = self.children.index_select(0, 2 * start + is_above).view(k, -1)
-            yield feature, start.view(k, -1), here
+            start = end[:k]
+            feature = _at(self.features, start)
+            is_above = columns.gather(0, feature) > _at(self.threshold, start)
+            end = _at(self.children, 2 * start + is_above)
+            yield feature, start, end
 
     @cached_property
     def features(self) -> Int[Tensor, " m"]:
@@ -199,3 +191,8 @@ class Nodes(Bagged):
         children = torch.cat([splits + 1, right])
         require(len(children.unique()) == len(children), "a node of its trees has two parents.")
         require(self.n_trees <= _MAX_TREES, f"it has more than {_MAX_TREES} trees.")
+
+
+def _at(values: Shaped[Tensor, " m"], places: Int[Tensor, "k n"]) -> Shaped[Tensor, "k n"]:
+    """Return the values at some places, faster than by brackets."""
+    return values.index_select(0, places.flatten()).view(places.shape)

@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.modelfile.state import State, require
-from fewlier.score.learned.bagged import Bagged
 
 Rule: TypeAlias = tuple[int, float, float, float]
 """A feature, a threshold, and what a row scores that is not above it, and one that is."""
@@ -22,7 +21,7 @@ MAX_STEPS = 1000
 
 @final
 @dataclass(frozen=True, eq=False)
-class Steps(Bagged):
+class Steps:
     r"""s(x) = \sum_b \sum_f v_bf(x_f): every bag b has a step function of each feature f.
 
     Parameters
@@ -60,7 +59,7 @@ class Steps(Bagged):
     def gains(
         self, x: Float[Tensor, "n f"], weights: Float[Tensor, "n b"] | None = None
     ) -> Float[Tensor, "n f"]:
-        """Return what rows score by each feature."""
+        """Return what rows score by each feature; bags may weigh differently for each row."""
         place = torch.searchsorted(self.thresholds, x.T.contiguous())  # (f, n)
         if weights is None:
             return self.total.gather(1, place).T

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, final
+from typing import ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,22 @@ from torch import Tensor
 
 from fewlier.density.rows import Rows
 from fewlier.modelfile.state import State
-from fewlier.score.learned.bagged import Bagged
+from fewlier.score.learned.nodes import Nodes
+from fewlier.score.learned.steps import Steps
 from fewlier.score.neighbours.part import Neighbours
 from fewlier.score.neighbours.space import NumericColumns
-from fewlier.score.part import HeldOut, Part
+from fewlier.score.part import AddedPart, HeldOut, Known, exact
 from fewlier.table import Encoder
 from fewlier.table.arrays import Bools, Floats, Ints
 
-LARGEST_FEATURE = 1e9
+MAX_FEATURE = 1e9
+"""Numbers beyond are read as this."""
 _LEAST_SPREAD = 1e-6
-LINEAR = 3.0  # standard units up to which a score counts as it is
+_LINEAR = 3  # standard units up to which a score counts as it is
+
+
+Learned: TypeAlias = Nodes | Steps
+"""Functions of features, one for each bag of rows, that add up to a score."""
 
 
 class Bag(NamedTuple):
@@ -69,25 +75,25 @@ class Features:
         """Count the features."""
         return len(self.owner) + 1
 
-    def read(self, rows: Rows, neighbours: Floats) -> Float[Tensor, "n f"]:
-        """Return the features of n rows, given what their neighbours score (n,)."""
-        last = torch.from_numpy(neighbours).to(rows.inputs)[:, None]
+    def read(self, rows: Rows, neighbours: Float[Tensor, "n _"]) -> Float[Tensor, "n f"]:
+        """Return the features of n rows, given the contributions of their neighbours."""
+        last = neighbours.sum(1, keepdim=True).to(rows.inputs.dtype)
         found = torch.cat([self.numbers.points(rows), last], 1)
-        return found.clamp_(-LARGEST_FEATURE, LARGEST_FEATURE)
+        return found.clamp(-MAX_FEATURE, MAX_FEATURE)
 
-    def split(self, gains: Float[Tensor, "n f"], neighbours: Floats) -> Floats:
-        """Sum the gains of features for each column, shape (n, d), given (n, d + 1) of neighbours.
+    def split(
+        self, gains: Float[Tensor, "n f"], neighbours: Float[Tensor, "n _"]
+    ) -> Float[Tensor, "n d"]:
+        """Sum the gains of features for each column, given the contributions of the neighbours.
 
         What rows gain by the score of their neighbours goes to the columns in proportion to the
         sizes of their contributions to it.
         """
-        size = np.abs(neighbours[:, :-1])
-        total = size.sum(1, keepdims=True)
-        share = np.where(total > 0, size / np.where(total > 0, total, 1), 1 / size.shape[1])
-        columns = torch.zeros(size.shape, dtype=torch.float64, device=gains.device)
-        columns.index_add_(1, self.owner, gains[:, :-1])
-        found: Floats = columns.cpu().numpy() + share * gains[:, -1:].cpu().numpy()
-        return found
+        size = neighbours[:, :-1].abs()
+        total = size.sum(1, keepdim=True)
+        share = torch.where(total > 0, size / total, exact(1 / size.shape[1]))
+        columns = torch.zeros_like(size).index_add(1, self.owner, gains[:, :-1])
+        return columns + share * gains[:, -1:]
 
 
 class Bags(NamedTuple):
@@ -123,7 +129,7 @@ class Bags(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Supervised(Part):
+class Supervised(AddedPart):
     r"""The part z(x) = (\sum_b s_b(x) - mean) / spread, with s_b learned from bag b of the rows.
 
     s_b is a sum over features, and each feature belongs to a column; contributions are centred on
@@ -135,7 +141,7 @@ class Supervised(Part):
     ----------
     features : Features
         What is read of a row.
-    learned : Bagged
+    learned : Nodes or Steps
         What was learned.
     centre : tensor (f,)
         What each feature contributes on average on normal rows, by bags that do not hold them.
@@ -146,12 +152,13 @@ class Supervised(Part):
     """
 
     features: Features
-    learned: Bagged
+    learned: Learned
     centre: Float[Tensor, " f"]
     spread: float
     bags: Bags | None = None
 
-    kind: ClassVar[type[Bagged]]
+    reads: ClassVar[tuple[str, ...]] = (Neighbours.name,)
+    kind: ClassVar[type[Learned]]
     """What it learns."""
     n_bags: ClassVar[int]
     """How often rows are drawn; an even number."""
@@ -160,39 +167,21 @@ class Supervised(Part):
 
     @classmethod
     @abstractmethod
-    def learn(cls, bags: Iterable[Bag], n_features: int, device: torch.device) -> Bagged:
+    def learn(cls, bags: Iterable[Bag], n_features: int, device: torch.device) -> Learned:
         """Learn to tell the anomalies of each bag from its normals."""
 
     @classmethod
-    def fit(
-        cls,
-        features: Features,
-        rows: Rows,
-        neighbours: Floats,
-        labels: tuple[Ints, Bools],
-        seed: int,
-    ) -> "Supervised":
-        """Learn from rows of the fit.
-
-        Parameters
-        ----------
-        features : Features
-            What to read of the rows.
-        rows, neighbours : Rows, array (r,)
-            The rows, and what neighbours score that are not themselves.
-        labels : array (r,), array of bool (r,)
-            Their ids, and which are labelled anomalies.
-        seed : int
-            What is drawn depends on it alone.
-        """
-        ids, is_anomaly = labels
-        x = features.read(rows.inside, neighbours)
+    def fit(cls, known: Known, before: Mapping[str, Tensor]) -> "Supervised":
+        """Learn from rows of the fit, given what neighbours that are not themselves contribute."""
+        features = Features.from_encoder(known.encoder, known.rows.inputs.device)
+        ids, is_anomaly, seed = known.ids, known.is_anomaly, known.seed
+        x = features.read(known.rows.inside, before[Neighbours.name])
         rng = np.random.default_rng(seed)
         draws = list(_draw(ids, is_anomaly, cls.n_bags, cls.n_drawn, rng))
-        seeds, known = rng.integers(2**31 - 1, size=len(draws)).tolist(), x.cpu().numpy()
+        seeds, numbers = rng.integers(2**31 - 1, size=len(draws)).tolist(), x.cpu().numpy()
         drawn = zip(draws, seeds, strict=True)
         learned = cls.learn(
-            (Bag.of(known[some], is_anomaly[some], own) for some, own in drawn),
+            (Bag.of(numbers[some], is_anomaly[some], own) for some, own in drawn),
             len(features),
             x.device,
         )
@@ -204,25 +193,18 @@ class Supervised(Part):
         spread = spread if spread > _LEAST_SPREAD else 1.0
         return cls(features, learned, gains.mean(0), spread, bags)
 
-    def score(
-        self, rows: Rows, before: Mapping[str, Floats], held_out: HeldOut | None = None
-    ) -> Floats:
-        """Return z, shape (n,)."""
-        x = self.features.read(rows, before[Neighbours.name])
-        found = self.learned.scores(x, self._weights(held_out)) - self.centre.sum()
-        z: Floats = (found / self.spread).cpu().numpy()
-        return z * _compression(z)
-
     def contributions(
-        self, rows: Rows, before: Mapping[str, Floats], held_out: HeldOut | None = None
-    ) -> Floats:
+        self, rows: Rows, before: Mapping[str, Tensor], held_out: HeldOut | None = None
+    ) -> Float[Tensor, "n _"]:
         """Return what each column adds to z, and a remainder of zeros, shape (n, d + 1)."""
         neighbours = before[Neighbours.name]
-        x = self.features.read(rows, neighbours.sum(1))
+        x = self.features.read(rows, neighbours)
         gains = self.learned.gains(x, self._weights(held_out)) - self.centre
-        columns = self.features.split(gains / self.spread, neighbours)
-        columns *= _compression(columns.sum(1))[:, None]
-        return np.pad(columns, ((0, 0), (0, 1)))
+        columns = self.features.split(gains / exact(self.spread), neighbours)
+        z = columns.sum(1, keepdim=True)
+        size = z.abs().clamp_min(_LINEAR)
+        columns = columns * ((_LINEAR + (size - _LINEAR).log1p()) / size)
+        return torch.cat([columns, torch.zeros_like(z)], 1)
 
     def _weights(self, held_out: HeldOut | None) -> Float[Tensor, "n b"] | None:
         """Weigh the bags that do not hold rows of the fit; None where all count alike."""
@@ -242,13 +224,6 @@ class Supervised(Part):
         learned = cls.kind.from_state(state.part("learned"), len(features), device)
         centre = torch.from_numpy(state.array("centre", np.float64, (len(features),)))
         return cls(features, learned, centre.to(device), state.positive("spread"))
-
-
-def _compression(z: Floats) -> Floats:
-    """Return what scores are multiplied by, so that they grow logarithmically beyond three."""
-    size = np.abs(z).clip(LINEAR)
-    factor: Floats = (LINEAR + np.log1p(size - LINEAR)) / size
-    return factor
 
 
 def _draw(

@@ -6,10 +6,10 @@ from typing import ClassVar, final
 
 import torch
 
-from fewlier.score.learned.bagged import Bagged
 from fewlier.score.learned.nodes import Nodes
 from fewlier.score.learned.steps import Rule, Steps
 from fewlier.score.learned.supervised import Bag, Supervised
+from fewlier.score.shares import learned
 
 # Rules of a bag, and how much of each counts before the next is learned.
 _N_RULES, _RATE = 30, 0.15
@@ -21,7 +21,7 @@ class Trees(Supervised):
     """A tree for each bag, which splits by columns in combination: the share of anomalies."""
 
     name: ClassVar[str] = "trees"
-    kind: ClassVar[type[Bagged]] = Nodes
+    kind: ClassVar[type[Nodes]] = Nodes
     n_bags: ClassVar[int] = 60
     n_drawn: ClassVar[int] = 128
 
@@ -29,9 +29,14 @@ class Trees(Supervised):
     def meaning(self) -> str:
         """What its contributions mean."""
         return (
-            "how much more the trees that split by the column take the row for a labelled anomaly "
-            "than they take normal rows"
+            "how much the column makes the trees, which learned from the labels, take the row for "
+            "an anomaly"
         )
+
+    @classmethod
+    def share(cls, n_anomalies: int) -> float:
+        """Return half of what the labels take."""
+        return learned(n_anomalies) / (2 - learned(n_anomalies))  # of what the rules leave
 
     @classmethod
     def learn(cls, bags: Iterable[Bag], n_features: int, device: torch.device) -> Nodes:  # noqa: ARG003
@@ -56,7 +61,7 @@ class Rules(Supervised):
     """
 
     name: ClassVar[str] = "rules"
-    kind: ClassVar[type[Bagged]] = Steps
+    kind: ClassVar[type[Steps]] = Steps
     n_bags: ClassVar[int] = 6
     n_drawn: ClassVar[int] = 256
 
@@ -67,6 +72,11 @@ class Rules(Supervised):
             "how much the rules of one threshold in the column, learned from the labels, speak "
             "for an anomaly"
         )
+
+    @classmethod
+    def share(cls, n_anomalies: int) -> float:
+        """Return half of what the labels take."""
+        return learned(n_anomalies) / 2
 
     @classmethod
     def learn(cls, bags: Iterable[Bag], n_features: int, device: torch.device) -> Steps:

@@ -22,7 +22,7 @@ _CONSTANT = 1e-9
 # Knots between which normal scores are interpolated.
 _N_KNOTS = 64
 # Normal scores of a billion rows are nearer to 0.
-_MOST_SCORE = 7.0
+_MAX_SCORE = 7.0
 
 
 class Coordinates(ABC):
@@ -155,7 +155,7 @@ class NormalScores(Coordinates):
     scores: Float[Tensor, "i q"]
 
     name: ClassVar[str] = "normal scores"
-    limit: ClassVar[float] = _MOST_SCORE
+    limit: ClassVar[float] = _MAX_SCORE
 
     @classmethod
     def fit(cls, inputs: Floats) -> "NormalScores":
@@ -222,7 +222,7 @@ class NormalScores(Coordinates):
         knots, scores = (state.array(name, np.float32, shape) for name in ("knots", "scores"))
         is_ascending = bool((np.diff(knots) >= 0).all() and (np.diff(scores) >= 0).all())
         require(is_ascending, "the knots of its neighbours are not in order.")
-        is_near = bool((np.abs(scores) <= _MOST_SCORE).all())
+        is_near = bool((np.abs(scores) <= _MAX_SCORE).all())
         require(is_near, "a normal score of its neighbours is out of range.")
         return cls(torch.from_numpy(knots), torch.from_numpy(scores))
 

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import final
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fewlier.score.neighbours.nearest import Landmarks, Measured, column_ratios, weights_of
+from fewlier.score.neighbours.nearest import (
+    Apart,
+    Landmarks,
+    Measured,
+    column_ratios,
+    weights_of,
+)
 from fewlier.score.neighbours.space import Space
 from fewlier.table.arrays import Bools, Ints
-
-Apart: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""Squared differences (n, g, i) of n rows, given where they (n, i) and others (n, g, i) lie."""
 
 
 @final
@@ -53,19 +56,19 @@ class LeftOut:
         landmarks: Landmarks,
         found: Measured,
         typical: Float[Tensor, " d"],
-        measure: Callable[[Ints, Ints], Measured],
+        measure: Callable[[Ints, Ints], Tensor],
     ) -> "LeftOut":
         """Return the same with the weights of columns without rows next to labelled anomalies.
 
         `found` is how far the anomalies are from their nearest landmarks, and `measure` how far
         those with some numbers are without the landmarks of some ids.
         """
-        n = len(found.places)
-        own = landmarks.ids_at(found.places)
+        distances, places = found
+        n, own = len(places), np.asarray(landmarks.ids)[places.cpu().numpy()]
         pairs = np.stack([np.repeat(np.arange(n), own.shape[1]), own.ravel()], 1)
         which, left_out = np.unique(pairs, axis=0).T
-        ratio = column_ratios(found.distances, typical)
-        change = column_ratios(measure(which, left_out).distances, typical) - ratio[which]
+        ratio = column_ratios(distances, typical)
+        change = column_ratios(measure(which, left_out), typical) - ratio[which]
         near, place = np.unique(left_out, return_inverse=True)
         total = ratio.sum(0).repeat(len(near), 1)
         total.index_add_(0, torch.from_numpy(place).to(total.device), change)

@@ -1,18 +1,19 @@
 """Distances from rows to the nearest of a set of rows, column by column."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, final
+from typing import TypeAlias, final
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from fewlier.score.part import exact
 from fewlier.table.arrays import Ints
 
-LEAST = 1e-4
+MIN_DISTANCE = 1e-4
 """Added to a mean squared distance, in squared standard deviations, before its logarithm is taken.
 
 In tables of a few integers, where most rows are copies of others, a row that differs from all of
@@ -20,7 +21,7 @@ them by a little must not look as odd as one that is far away.
 """
 # What is added to the squared distance of the last landmark of a group when the nearest is chosen:
 # far more than the rounding of float64, and less than what tells rows apart.
-_LARGEST_HANDICAP = 1e-3
+_MAX_HANDICAP = 1e-3
 # Squared distances computed in float32 are right up to this share of the numbers they are made of.
 _ROUNDING = 5e-7
 # Distances that are computed at a time: as many as a processor's cache holds.
@@ -29,41 +30,17 @@ _TILE = 2**19
 _ITERATIONS = 50
 # Shrinkage of column weights: m labels are averaged with ten pseudo-labels of ratio 1. Ratios are
 # capped at 20, and typical distances are at least 0.001.
-_PSEUDO_LABELS, _MOST_RATIO, _LEAST_TYPICAL = 10, 20.0, 1e-3
+_PSEUDO_LABELS, _MAX_RATIO, _MIN_TYPICAL = 10, 20.0, 1e-3
 
 
-class Measured(NamedTuple):
-    """How far n rows are from their nearest landmarks, and which these are.
+Measured: TypeAlias = tuple[Float[Tensor, "n d"], Int[Tensor, "n g"]]
+"""How far n rows are from their nearest landmarks, and which these are.
 
-    `distances` (n, d) are the columns' parts in the mean squared distance. `places` (n, g) are the
-    landmarks by number, the nearest of each group; with `counts` (n, g), only some of them count.
-    `known` (n, d) are the cells that lie somewhere; None: all.
-    """
-
-    distances: Float[Tensor, "n d"]
-    places: Int[Tensor, "n g"]
-    counts: Bool[Tensor, "n g"] | None
-    known: Bool[Tensor, "n d"] | None = None
-
-    def around(self, values: Float[Tensor, "m ..."]) -> Float[Tensor, "n ..."]:
-        """Return the mean of what the nearest landmarks have; 0 if there are none."""
-        found = values[self.places].double()
-        if self.counts is None:
-            return found.mean(1)
-        share = self.counts / self.counts.sum(-1, keepdim=True).clamp_min(1)
-        return torch.einsum("ng,ng...->n...", share.double(), found)
-
-    def around_by_column(self, values: Float[Tensor, "m d"]) -> Float[Tensor, "n d"]:
-        """Return the same of each column; 0 in cells that lie nowhere."""
-        found = self.around(values)
-        return found if self.known is None else found * self.known
-
-    @classmethod
-    def join(cls, parts: Sequence["Measured"]) -> "Measured":
-        """Put rows that were measured some at a time together again."""
-        distances, places = [p.distances for p in parts], [p.places for p in parts]
-        counts = [part.counts for part in parts if part.counts is not None]
-        return cls(torch.cat(distances), torch.cat(places), torch.cat(counts) if counts else None)
+First the columns' parts in the mean squared distance, then the nearest landmark of each group, by
+number; -1 where a group has none that counts.
+"""
+Apart: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""Squared differences (n, g, i) of n rows, given where they (n, i) and others (n, g, i) lie."""
 
 
 @final
@@ -117,7 +94,7 @@ class Landmarks:
         owner: Int[Tensor, " i"],
         alone: Float[Tensor, " d"],
         ids: Ints | None,
-        apart: Callable[[Tensor, Tensor], Tensor] | None = None,
+        apart: Apart | None = None,
     ) -> Measured:
         """Measure how far points are from the nearest landmarks, column by column.
 
@@ -125,38 +102,22 @@ class Landmarks:
         point without any other neighbour takes the distances `alone`. `apart` returns the squared
         differences of points and their neighbours where they are others (see `LeftOut`).
         """
-        n, width = points.shape
-        nearest, counts = self._nearest(points, ids)
-        chosen = self.points.index_select(0, nearest.flatten()).view(n, -1, width)
+        # A graph has neither tiles nor rows that are looked at twice: it computes in float64.
+        is_graph = torch.compiler.is_exporting()
+        places = (self._nearest_exactly if is_graph else self._nearest)(points, ids)
+        chosen = self.points[places.clamp_min(0)]
         squared = apart(points, chosen) if apart else (chosen - points.unsqueeze(1)).square_()
-        if counts is None:
-            distances = self._by_column(squared.mean(1), owner, len(alone))
-            return Measured(distances, nearest, None)
-        n_counted = counts.sum(-1, keepdim=True)
-        mean = (squared * counts.unsqueeze(-1)).sum(1) / n_counted.clamp_min(1)
-        distances = torch.where(n_counted > 0, self._by_column(mean, owner, len(alone)), alone)
-        return Measured(distances, nearest, counts)
+        counts = (places >= 0).unsqueeze(-1)
+        n_counted = counts.sum(1)
+        mean = (squared * counts).sum(1) / n_counted.clamp_min(1)
+        least = (
+            exact(MIN_DISTANCE / len(alone)).to(alone.device).expand(points.shape[0], len(alone))
+        )
+        distances = least.index_add(1, owner, mean.double())
+        return torch.where(n_counted > 0, distances, alone), places
 
-    def ids_at(self, places: Int[Tensor, "n g"]) -> Ints:
-        """Return which rows of the fit some landmarks are."""
-        if self.ids is None:
-            raise ValueError("A model that was loaded does not know its rows.")
-        ids: Ints = self.ids[places.cpu().numpy()]
-        return ids
-
-    def _by_column(
-        self, squared: Float[Tensor, "n i"], owner: Int[Tensor, " i"], d: int
-    ) -> Float[Tensor, "n d"]:
-        """Add up the inputs of each column, and the least distance."""
-        if d == len(owner):
-            return squared.double() + LEAST / d
-        parts = torch.full((len(squared), d), LEAST / d, dtype=torch.float64, device=squared.device)
-        return parts.index_add_(1, owner, squared.double())
-
-    def _nearest(
-        self, points: Float[Tensor, "n i"], ids: Ints | None
-    ) -> tuple[Int[Tensor, "n g"], Bool[Tensor, "n g"] | None]:
-        """Return the nearest landmark of each group; with `ids`, also whether there is any."""
+    def _nearest(self, points: Float[Tensor, "n i"], ids: Ints | None) -> Int[Tensor, "n g"]:
+        """Return the nearest landmark of each group: in float32, and again where that is unsure."""
         transposed, squares = self._prepared
         tile = max(1, _TILE // len(squares))
         rough, found = points.new_empty(min(tile, len(points)), len(squares)), []
@@ -171,20 +132,21 @@ class Landmarks:
         size = least.abs() + 4 * points.square().sum(-1, keepdim=True)
         # Another processor rounds otherwise, and so does onnxruntime.
         is_doubtful = (second - least < _ROUNDING * size).any(-1)
+        places = torch.where(least.isfinite(), place + self._first, -1)
         for some in is_doubtful.nonzero().squeeze(-1).split(tile):
             own = None if ids is None else ids[some.cpu().numpy()]
-            place[some] = self._nearest_exactly(points[some], own)
-        counts = None if ids is None or self.ids is None else least.isfinite()
-        return place + self._first, counts
+            places[some] = self._nearest_exactly(points[some], own)
+        return places
 
     def _nearest_exactly(
         self, points: Float[Tensor, "n i"], ids: Ints | None
     ) -> Int[Tensor, "n g"]:
-        """Return the place of the nearest in each group, by distances in float64."""
+        """Return the nearest landmark of each group, by distances in float64."""
         apart = torch.addmm(self.squares, points.double(), self.points.T.double(), alpha=-2)
         if ids is not None and self.ids is not None:
             apart.masked_fill_(self._mark_own(ids), torch.inf)
-        return _argmin(apart.view(len(points), self.n_groups, self._size))
+        least, place = apart.unflatten(-1, (self.n_groups, self._size)).min(-1)
+        return torch.where(least.isfinite(), place + self._first, -1)
 
     def _mark_own(self, ids: Ints) -> Bool[Tensor, "n m"]:
         """Mark the landmarks that are rows of the fit, or copies of them, themselves."""
@@ -194,7 +156,7 @@ class Landmarks:
     def squares(self) -> Float[Tensor, " m"]:
         """Squares of the points, and what later landmarks of a group are further away by."""
         place = torch.arange(self._size, device=self.points.device).double()
-        handicap = _LARGEST_HANDICAP * place / self._size
+        handicap = _MAX_HANDICAP * place / self._size
         return (self.points.double() ** 2).sum(-1) + handicap.repeat(self.n_groups)
 
     @cached_property
@@ -220,13 +182,6 @@ def group_order(n: int, n_groups: int) -> Ints:
     return np.resize(order, -(-n // n_groups) * n_groups)
 
 
-def _argmin(groups: Float[Tensor, "n g k"]) -> Int[Tensor, "n g"]:
-    """Return the place of the least of each group; numpy finds it several times faster."""
-    if groups.device.type != "cpu":
-        return groups.argmin(-1)
-    return torch.from_numpy(groups.numpy().argmin(-1))
-
-
 def _two_least(
     groups: Float[Tensor, "n g k"],
 ) -> tuple[Int[Tensor, "n g"], Float[Tensor, "n g"], Float[Tensor, "n g"]]:
@@ -238,6 +193,34 @@ def _two_least(
     return place.squeeze(-1), least.squeeze(-1), second.squeeze(-1)
 
 
+def _argmin(groups: Float[Tensor, "n g k"]) -> Int[Tensor, "n g"]:
+    """Return the place of the least of each group; numpy finds it several times faster."""
+    if groups.device.type != "cpu":
+        return groups.argmin(-1)
+    return torch.from_numpy(groups.numpy().argmin(-1))
+
+
+def mean_around(values: Float[Tensor, "m d"], places: Int[Tensor, "n g"]) -> Float[Tensor, "n d"]:
+    """Return the mean of what the nearest landmarks have; 0 if there are none."""
+    counts = (places >= 0).double().unsqueeze(-1)
+    total = (values[places.clamp_min(0)].double() * counts).sum(1)
+    return total / counts.sum(1).clamp_min(1)
+
+
+def split_log_ratio(
+    distances: Float[Tensor, "n d"], typical: Float[Tensor, " d"]
+) -> Float[Tensor, "n d"]:
+    r"""Split 1/2 log(D / D_0) over the columns: 1/2 (a_d - e_d) / L(D, D_0).
+
+    a_d are the parts of D, `distances`; e_d those of D_0, `typical`. L is the logarithmic mean
+    (D - D_0) / (log D - log D_0), with L(D, D) = D, so that nothing is left over.
+    """
+    total = typical.sum()
+    excess = (distances.sum(-1, keepdim=True) - total) / total
+    slope = torch.where(excess == 0, 1, excess.log1p() / excess)
+    return (distances - typical) * slope / total / 2
+
+
 def typical_distances(
     distances: Float[Tensor, "n d"], has_value: Bool[Tensor, "n d"]
 ) -> Float[Tensor, " d"]:
@@ -245,7 +228,7 @@ def typical_distances(
 
     A missing cell counts its column's typical distance itself, hence the iteration.
     """
-    least = LEAST / distances.shape[-1]
+    least = MIN_DISTANCE / distances.shape[-1]
     n_cells = has_value.sum(0).clamp_min(1)
     mean = (torch.where(has_value, distances, 0).sum(0) / n_cells).clamp_min(least)
     known = torch.where(has_value, distances, 0).sum(-1)
@@ -260,7 +243,7 @@ def column_ratios(
     anomalies: Float[Tensor, "m d"], typical: Float[Tensor, " d"]
 ) -> Float[Tensor, "m d"]:
     """Compare how far m labelled anomalies lie from normal rows with what is typical of these."""
-    return (anomalies / (typical + _LEAST_TYPICAL)).clamp_max(_MOST_RATIO)
+    return (anomalies / (typical + _MIN_TYPICAL)).clamp_max(_MAX_RATIO)
 
 
 def weights_of(ratios: Float[Tensor, "*n d"], n_anomalies: int) -> Float[Tensor, "*n d"]:

@@ -15,7 +15,7 @@ from fewlier.table import Encoder
 from fewlier.table.columns import Column, Kind
 
 # Numbers beyond are read as this, so that what is computed from them stays finite in float32.
-_MOST = 1e30
+_MAX = 1e30
 
 
 @final
@@ -90,7 +90,7 @@ class NumericColumns:
         codes = torch.where(is_inside, targets, 0).long().clamp(0, self.levels.shape[1] - 1)
         levels = self.levels[torch.arange(len(self.column), device=codes.device), codes]
         is_code = is_inside & ~self.levels[:, 0].isnan()
-        numbers = torch.where(is_code, levels, targets / self.unit).clamp(-_MOST, _MOST)
+        numbers = torch.where(is_code, levels, targets / self.unit).clamp(-_MAX, _MAX)
         return torch.where(rows.observed[:, self.column], numbers, self.fill)
 
 
