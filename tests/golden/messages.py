@@ -73,6 +73,7 @@ ON_THE_COMMAND_LINE = [
     "fit train.csv --label fraud --ignore amuont -o m.fewlier",
     "fit train.csv --label fraud --missing amuont=0 -o m.fewlier",
     "fit train.csv --label fraud --density nade -o m.fewlier",
+    "fit train.csv --label fraud --contamination 0.02 -o m.fewlier",
     "fit train.csv --anomaly bad -o m.fewlier",
     "score train.csv -m absent.fewlier",
     "score train.csv -m m.fewlier --contamination 0.1",

@@ -11,7 +11,7 @@ import pytest
 from labelling.conftest import HOSTILE, open_session, shop
 
 from fewlier import AnomalyDetector, Session
-from fewlier.labelling.page.desk import MOST_TEXT, Desk
+from fewlier.labelling.page.desk import MAX_TEXT, Desk
 from fewlier.labelling.session_table import cells_of
 from fewlier.process import signals
 from fewlier.process.escape import full_number
@@ -92,7 +92,7 @@ def test_long_and_unprintable_cells_are_shown_cut_and_visible():
             {cell["column"]: cell["value"] for cell in ask(desk, "look", row=row)["card"]["cells"]}
             for row in range(3)
         ]
-    assert [one["text"] for one in texts] == ["\\u202ea\\x1b", "b" * (MOST_TEXT - 1) + "…", None]
+    assert [one["text"] for one in texts] == ["\\u202ea\\x1b", "b" * (MAX_TEXT - 1) + "…", None]
     assert [one["x"] for one in texts] == ["0.1", "0.2", "9e+15"]
 
 

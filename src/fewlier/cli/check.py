@@ -4,11 +4,10 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from fewlier.cli import options
 from fewlier.cli.inputs import read_columns, read_label, read_missing
-from fewlier.cli.options import option
 from fewlier.cli.screen import echo, echo_facts, echo_json, print_grid
 
 if TYPE_CHECKING:
@@ -24,9 +23,9 @@ def check(  # noqa: PLR0913 - options of a command are its arguments
     label: options.LabelOrNone = None,
     anomaly: options.Anomaly = None,
     normal: options.Normal = None,
-    column: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAME=KIND")] = None,
-    ignore: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAMES")] = None,
-    missing: Annotated[list[str] | None, option("As in `fewlier fit`.", "[NAME=]VALUE")] = None,
+    column: options.Column = None,
+    ignore: options.Ignore = None,
+    missing: options.Missing = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Look at a table before fitting: what it holds, and what `fit` would make of it."""

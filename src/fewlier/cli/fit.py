@@ -1,9 +1,12 @@
 """`fewlier fit`: learn from a table, and write a model file."""
 
+import shlex
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
 
 from fewlier.cli import options
 from fewlier.cli.inputs import (
@@ -15,6 +18,7 @@ from fewlier.cli.inputs import (
 )
 from fewlier.cli.options import option
 from fewlier.cli.screen import announcing, echo, echo_json, fit_progress, say, was_said
+from fewlier.errors import UserError
 
 if TYPE_CHECKING:
     from fewlier.detector import AnomalyDetector
@@ -35,6 +39,7 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     false_alarm_rate: Annotated[
         float, option("Share of normal rows that may score above the threshold.", "SHARE")
     ] = 0.01,
+    contamination: Annotated[float | None, typer.Option(hidden=True)] = None,
     as_json: options.AsJson = False,
     column: Annotated[
         list[str] | None,
@@ -121,6 +126,12 @@ def fit(  # noqa: PLR0913 - options of a command are its arguments
     from fewlier.files.folder import TableFolder, open_table, open_tables
     from fewlier.process.progress import FitProgress
 
+    if contamination is not None:
+        raise UserError(
+            "A fit sets the threshold by --false-alarm-rate; got --contamination. Leave it out, "
+            f"and move the threshold afterwards: fewlier threshold {shlex.quote(str(output))} "
+            f"--contamination {contamination:g}"
+        )
     inputs = (path for path in (table, validation, labels) if path)
     check_file_output(output, "A model", *inputs)
     with ExitStack() as stack:

@@ -42,9 +42,9 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
     model: Annotated[
         Path | None, option("Start from the scores of this model.", "MODEL", "--model", "-m")
     ] = None,
-    column: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAME=KIND")] = None,
-    ignore: Annotated[list[str] | None, option("As in `fewlier fit`.", "NAMES")] = None,
-    missing: Annotated[list[str] | None, option("As in `fewlier fit`.", "[NAME=]VALUE")] = None,
+    column: options.Column = None,
+    ignore: options.Ignore = None,
+    missing: options.Missing = None,
     terminal: Annotated[
         bool, option("Ask in this terminal, without a browser.", "", "--terminal", panel=WAYS)
     ] = False,

@@ -48,6 +48,9 @@ Normal: TypeAlias = Annotated[
         "VALUE",
     ),
 ]
+Column: TypeAlias = Annotated[list[str] | None, option("As in `fewlier fit`.", "NAME=KIND")]
+Ignore: TypeAlias = Annotated[list[str] | None, option("As in `fewlier fit`.", "NAMES")]
+Missing: TypeAlias = Annotated[list[str] | None, option("As in `fewlier fit`.", "[NAME=]VALUE")]
 AsJson: TypeAlias = Annotated[bool, option("Print JSON on standard output.", "", "--json")]
 RandomState: TypeAlias = Annotated[
     int, option("Random seed; the same seed gives the same model.", "N", min=0)

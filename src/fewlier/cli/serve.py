@@ -13,7 +13,7 @@ from fewlier.service.limits import Limits
 
 VARIABLE = "FEWLIER_TOKEN"
 """Where in the environment the token may be."""
-LEAST_TOKEN = 16
+MIN_TOKEN = 16
 _USUAL = Limits()
 _LIMITS = "Limits of a request"
 _ACCESS = "Who may ask"
@@ -85,9 +85,9 @@ def read_token(path: Path | None) -> str | None:
     elif not token:
         return None
     token = token.strip()
-    if len(token) < LEAST_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
+    if len(token) < MIN_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
         raise UserError(
-            f"A token must be at least {LEAST_TOKEN} letters, digits or signs without spaces; "
+            f"A token must be at least {MIN_TOKEN} letters, digits or signs without spaces; "
             f"{where} holds another. Make one with: openssl rand -hex 32"
         )
     return token

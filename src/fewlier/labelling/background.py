@@ -23,7 +23,7 @@ from fewlier.table.arrays import Codes, Floats, Ints
 from fewlier.table.labels import UNLABELLED
 
 _MODEL, _TABLE, _LABELS = "model.fewlier", "rows.arrow", "labels.npy"
-_PARAMETERS, _IS_NAMED, _P_VALUES = "parameters.json", "is_named.json", "p_values.npy"
+_JOB, _P_VALUES = "job.json", "p_values.npy"
 _ERROR, _SAID = "error.txt", "said.txt"
 FIXABLE = 2
 """How the process ends where the user can mend what is wrong."""
@@ -199,12 +199,13 @@ def _write(job: Job, folder: Path) -> None:
     rows = as_given(job.rows, is_named=True)
     pyarrow.feather.write_feather(rows, folder / _TABLE, compression="uncompressed")
     np.save(folder / _LABELS, job.labels)
-    (folder / _IS_NAMED).write_text(json.dumps(job.is_named), "utf-8")
+    parameters = None
     if hasattr(job.detector, "model_"):
         job.detector.save(folder / _MODEL)
-        return
-    parameters = settings_as_records(job.detector.get_params(deep=False))
-    (folder / _PARAMETERS).write_text(json.dumps(parameters), "utf-8")
+    else:
+        parameters = settings_as_records(job.detector.get_params(deep=False))
+    record = {"is_named": job.is_named, "parameters": parameters}
+    (folder / _JOB).write_text(json.dumps(record), "utf-8")
 
 
 def _read(path: Path) -> str:
@@ -214,16 +215,16 @@ def _read(path: Path) -> str:
 def _fit(folder: Path) -> None:
     """Do the job that lies in a folder."""
     table, labels = Table.of(pyarrow.feather.read_table(folder / _TABLE)), np.load(folder / _LABELS)
-    is_named = json.loads((folder / _IS_NAMED).read_text("utf-8"))
+    record = json.loads((folder / _JOB).read_text("utf-8"))
+    is_named, parameters = record["is_named"], record["parameters"]
     rows = as_given(table, is_named=is_named)
-    if (folder / _MODEL).exists():
+    if parameters is None:
         detector = AnomalyDetector.load(folder / _MODEL)
         known = ~np.isnan(labels)
         if known.any():
             detector.update(as_given(table.take(known), is_named=is_named), labels[known])
         p_values = detector.p_value(rows)
     else:
-        parameters = json.loads((folder / _PARAMETERS).read_text("utf-8"))
         parameters |= settings_from_records(State(parameters))
         detector = AnomalyDetector(**parameters).fit(rows, labels)
         p_values = detector.model_.calibration.p_value(detector.decision_scores_)

@@ -7,10 +7,9 @@ from typing import final
 import numpy as np
 
 from fewlier.labelling.answers.answer import Stack
-from fewlier.labelling.asking.choice import BY_HAND, choose
 from fewlier.labelling.asking.kernel import KernelScore, RowFeatures
 from fewlier.labelling.asking.pool import MAX_ROWS, Pool
-from fewlier.labelling.asking.posterior import Posterior
+from fewlier.labelling.asking.posterior import BY_HAND, Posterior
 from fewlier.labelling.asking.remaining import Remaining, estimate_remaining
 from fewlier.labelling.session_table import SessionTable
 from fewlier.table.arrays import Codes, Floats, Ints
@@ -65,11 +64,8 @@ class Learner:
         if self._renewal is not None and self._renewal.done():
             self._pool, self._renewal = self._renewal.result(), None
             self.learn(self._codes, self._answered)
-        choice = choose(self.posterior, n_answers)
-        if choice is None:
-            return None
-        self._choice = int(self._pool.rows[choice.place]), choice.chosen
-        return self._choice[0]
+        self._choice = self.posterior.choose(n_answers)
+        return None if self._choice is None else self._choice[0]
 
     def chosen(self, row: int) -> str:
         """Say how a row was chosen."""

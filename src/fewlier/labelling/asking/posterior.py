@@ -1,4 +1,4 @@
-"""`Posterior`: what the labels so far say of the rows of a pool."""
+"""`Posterior`: what the labels so far say of the rows of a pool, and which is asked about next."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,11 +7,16 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from fewlier.labelling.asking.forest import alikeness
 from fewlier.labelling.asking.kernel import KernelScore, RowFeatures
 from fewlier.labelling.asking.pool import Pool
 from fewlier.table.arrays import Bools, Codes, Floats, Ints
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 
+ODDEST, DIFFERENT, BY_HAND = "oddest", "different", "by hand"
+"""How a row was chosen."""
+_EVERY = 3  # questions, of which one is different
+_LESS_IF_ALIKE = 1.0  # standard units that a row loses if it is like a found anomaly
 # Rows of each label that are learned from at most: the kernel has a line for each.
 _MAX_KNOWN = 500
 
@@ -76,10 +81,22 @@ class Posterior:
         """How odd the rows are, shape (n,)."""
         return self.pool.features.score(self.node_weights)
 
-    @property
-    def is_open(self) -> Bools:
-        """Which rows may be asked about, shape (n,)."""
-        return ~self.is_settled
+    def choose(self, n_answers: int) -> tuple[int, str] | None:
+        """Return the row to ask about next, and how it was chosen; None where no row is left.
+
+        It is the oddest row, and every third time one that differs from the anomalies found, so
+        that other kinds are found.
+        """
+        if self.is_settled.all():
+            return None
+        score = np.where(self.is_settled, -np.inf, self.score)
+        is_found = self.known.labels == ANOMALY
+        if n_answers % _EVERY < _EVERY - 1 or not is_found.any():
+            return int(self.pool.rows[score.argmax()]), ODDEST
+        near = np.flatnonzero(score >= score.max() - _LESS_IF_ALIKE)  # no other row can win
+        leaves = self.pool.features.leaves[:, near], self.known.features.leaves[:, is_found]
+        less = _LESS_IF_ALIKE * alikeness(*leaves).max(1)
+        return int(self.pool.rows[near[(score[near] - less).argmax()]]), DIFFERENT
 
     def place(self, score: float) -> float:
         """Return the share of the rows of the table that are less odd."""

@@ -25,11 +25,11 @@ Json: TypeAlias = dict[str, Any]
 Row: TypeAlias = Mapping[str, Cell]
 
 N_RECENT = 10  # answers that are listed, to be changed
-MOST_RANKED = 500
-MOST_DOWNLOADED = 200_000  # rows of a table
-MOST_REASON = 60  # characters of a reason in the ranking
-MOST_TEXT = 4000  # characters of a cell
-MOST_SAID = 2000  # characters of a note or a kind
+MAX_RANKED = 500
+MAX_DOWNLOADED = 200_000  # rows of a table
+MAX_REASON = 60  # characters of a reason in the ranking
+MAX_TEXT = 4000  # characters of a cell
+MAX_SAID = 2000  # characters of a note or a kind
 _WHY = {
     "oddest": "The oddest row by the answers so far.",
     "different": "Odd in another way than the anomalies found so far.",
@@ -159,8 +159,8 @@ class Desk:
 
     def _rank(self, body: Json) -> Json:
         n = body.get("n")
-        if type(n) is not int or not 0 < n <= MOST_RANKED:
-            raise UserError(f"A ranking must have 1 to {MOST_RANKED} rows; got {n!r}.")
+        if type(n) is not int or not 0 < n <= MAX_RANKED:
+            raise UserError(f"A ranking must have 1 to {MAX_RANKED} rows; got {n!r}.")
         lines = [
             {
                 "row": line.row,
@@ -179,8 +179,8 @@ class Desk:
 
     def _answer_all(self, body: Json) -> Json:
         rows = body.get("rows")
-        if not isinstance(rows, list) or not rows or len(rows) > MOST_RANKED:
-            raise UserError(f"Answers must be to 1 to {MOST_RANKED} rows.")
+        if not isinstance(rows, list) or not rows or len(rows) > MAX_RANKED:
+            raise UserError(f"Answers must be to 1 to {MAX_RANKED} rows.")
         for row in [self._row({"row": row}) for row in rows]:
             self._take(row, body, None)
         return {}
@@ -198,9 +198,9 @@ class Desk:
         return {"card": self._card(self._session.question(last.row))}
 
     def _export(self) -> Json:
-        if self._session.n_rows > MOST_DOWNLOADED:
+        if self._session.n_rows > MAX_DOWNLOADED:
             raise UserError(
-                f"This page can download tables of up to {MOST_DOWNLOADED} rows; this one has "
+                f"This page can download tables of up to {MAX_DOWNLOADED} rows; this one has "
                 f"{self._session.n_rows}. Use fewlier label --export FILE."
             )
         rows = as_given(self._session.table, is_named=True)
@@ -208,7 +208,7 @@ class Desk:
         name = f"{PurePath(self._name).name.partition('.')[0] or 'table'}.labelled.csv"
         return {
             "file": {"name": name, "text": labelled.to_csv()},
-            "said": f"Next: {shown(labelled.advice(quote(name)), MOST_SAID)}",
+            "said": f"Next: {shown(labelled.advice(quote(name)), MAX_SAID)}",
         }
 
     def _save(self) -> Json:
@@ -238,11 +238,11 @@ def no_model_if_stopped(session: Session) -> Iterator[None]:
 
 
 def _in_short(reason: Reason) -> str:
-    return f"{shown(f'{reason.name} {reason.state}', MOST_REASON)}: {reason.contribution:+.1f}"
+    return f"{shown(f'{reason.name} {reason.state}', MAX_REASON)}: {reason.contribution:+.1f}"
 
 
 def _answer_json(answer: Answer) -> Json:
-    kind, note = answer.kind and shown(answer.kind, MOST_TEXT), answer.note
+    kind, note = answer.kind and shown(answer.kind, MAX_TEXT), answer.note
     return {"row": answer.row, "answer": answer.label, "kind": kind, "note": note}
 
 
@@ -265,11 +265,11 @@ def _cell(
 
 
 def _text_of(cell: Cell, write: Callable[[float], str]) -> str | None:
-    return cell and shown(cell, MOST_TEXT) if cell is None or isinstance(cell, str) else write(cell)
+    return cell and shown(cell, MAX_TEXT) if cell is None or isinstance(cell, str) else write(cell)
 
 
 def _text(body: Json, name: str) -> str | None:
     text = body.get(name)
-    if text is not None and (not isinstance(text, str) or len(text) > MOST_SAID):
-        raise UserError(f"A {name} must be a text of at most {MOST_SAID} characters, or null.")
+    if text is not None and (not isinstance(text, str) or len(text) > MAX_SAID):
+        raise UserError(f"A {name} must be a text of at most {MAX_SAID} characters, or null.")
     return (text or "").strip() or None
