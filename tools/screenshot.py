@@ -20,8 +20,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from fewlier import Session
+from fewlier.labelling.page.api import PageApi
 from fewlier.labelling.page.app import serving
-from fewlier.labelling.page.desk import Desk
 from fewlier_bench.studies.browser import NEEDED, Screen, chromium, has_chromium, resize
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def picture_label(browser: "Chrome", folder: Path) -> Path:
     target = folder / "label.png"
     with (
         Session(orders, columns={"order": "ignore"}, fit_every=None) as session,
-        serving(Desk(session, name="orders.csv")) as address,
+        serving(PageApi(session, name="orders.csv")) as address,
     ):
         fitted = session.detector  # now questions have p-values
         print(f"{len(orders)} orders, threshold {fitted.threshold_:.3f}")

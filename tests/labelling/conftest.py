@@ -7,7 +7,7 @@ from labelling.tables import mixed
 
 from fewlier import Session
 from fewlier.errors import LeftOutWarning
-from fewlier.labelling.page.desk import Desk
+from fewlier.labelling.page.api import PageApi
 
 HOSTILE = "<img src=x onerror=window.hacked=1>"
 
@@ -38,14 +38,14 @@ def session(tmp_path):
 
 
 @pytest.fixture
-def desk(session, tmp_path):
-    return Desk(session, name="shop.csv", model_path=tmp_path / "shop.fewlier")
+def api(session, tmp_path):
+    return PageApi(session, name="shop.csv", model_path=tmp_path / "shop.fewlier")
 
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory):
-    """Return a desk whose session no test may answer."""
+    """Return a api whose session no test may answer."""
     with open_session(tmp_path_factory.mktemp("untouched") / "labels.jsonl") as session:
-        desk = Desk(session, name="shop.csv")
-        yield desk
+        api = PageApi(session, name="shop.csv")
+        yield api
         assert not session.history

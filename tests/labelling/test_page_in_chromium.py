@@ -20,8 +20,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 from words import BROKEN, NAMES, WIDTHS, wordy
 
 from fewlier import Session
+from fewlier.labelling.page.api import PageApi
 from fewlier.labelling.page.app import serving
-from fewlier.labelling.page.desk import Desk
 from fewlier_bench.studies.browser import PHONE, Screen, resize
 
 pytestmark = pytest.mark.slow
@@ -30,8 +30,8 @@ N_ODD = 24  # the first rows of the table are anomalies
 
 
 @pytest.fixture
-def served(desk):
-    with serving(desk) as address:
+def served(api):
+    with serving(api) as address:
         yield address
 
 
@@ -141,10 +141,10 @@ def text_number(page, css):
     return int(text(page, css).replace(",", ""))
 
 
-def test_who_answers_what_is_no_longer_asked_is_told(page, desk, session):
-    state = desk.reply("state", {})["state"]
+def test_who_answers_what_is_no_longer_asked_is_told(page, api, session):
+    state = api.reply("state", {})["state"]
     told = {"turn": state["turn"], "row": row(page), "answer": 1}
-    elsewhere = desk.reply("answer", told)["state"]["question"]["row"]
+    elsewhere = api.reply("answer", told)["state"]["question"]["row"]
     press(page, "n")
     assert alert(page).startswith("Nothing changed")
     assert row(page) == elsewhere
@@ -389,7 +389,7 @@ def test_a_hostile_page_of_the_same_browser_can_neither_read_nor_answer(
 def wordy_address():
     rows = wordy(120).drop(columns="fraud")
     session = Session(rows, columns={NAMES["id"]: "ignore"}, fit_every=None, random_state=0)
-    with session, serving(Desk(session)) as address:
+    with session, serving(PageApi(session)) as address:
         for label in (1, 0):
             session.answer(session.next().row, label)
         yield address

@@ -96,7 +96,7 @@ def label(  # noqa: PLR0913 - options of a command are its arguments
         else:
             _serve(session, table, (port, browser), model_out)
         if model_out is not None:
-            from fewlier.labelling.page.desk import no_model_if_stopped
+            from fewlier.labelling.page.api import no_model_if_stopped
 
             say("fitting a detector with all answers ...")
             with no_model_if_stopped(session):
@@ -152,16 +152,16 @@ def _open(
 
 def _serve(session: "Session", table: Path, page: tuple[int, bool], model_out: Path | None) -> None:
     """Serve the page until the program is stopped."""
+    from fewlier.labelling.page.api import PageApi
     from fewlier.labelling.page.app import serving
-    from fewlier.labelling.page.desk import Desk
     from fewlier.process.signals import said_if_stopped
 
     def if_stopped() -> str:
         return f"stopped; {len(session.history)} answers are kept."
 
     port, browser = page
-    desk = Desk(session, name=table.name, model_path=model_out)
-    with serving(desk, port) as address, said_if_stopped(if_stopped):
+    api = PageApi(session, name=table.name, model_path=model_out)
+    with serving(api, port) as address, said_if_stopped(if_stopped):
         say(f"label the rows at {address}")
         say("Ctrl-C ends; answers are kept.")
         if browser:

@@ -12,7 +12,7 @@ from fewlier.errors import UserError, missing_package
 from fewlier.service.limits import Limits
 
 VARIABLE = "FEWLIER_TOKEN"
-"""Where in the environment the token may be."""
+"""Environment variable that may hold the token."""
 MIN_TOKEN = 16
 _USUAL = Limits()
 _LIMITS = "Limits of a request"

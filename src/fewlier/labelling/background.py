@@ -24,10 +24,10 @@ from fewlier.table.labels import UNLABELLED
 
 _MODEL, _TABLE, _LABELS = "model.fewlier", "rows.arrow", "labels.npy"
 _JOB, _P_VALUES = "job.json", "p_values.npy"
-_ERROR, _SAID = "error.txt", "said.txt"
+_ERROR, _LOG = "error.txt", "log.txt"
 FIXABLE = 2
-"""How the process ends where the user can mend what is wrong."""
-_PATIENCE = 10  # added to how nice the process is: whoever answers comes first
+"""Exit code of the process for what the user can fix."""
+_NICENESS = 10  # more than that of this process: whoever answers comes first
 
 
 MAX_ROWS = 50_000
@@ -65,7 +65,7 @@ class BackgroundFit:
         self._kept = removed_if_stopped(self._folder.name)
         self._kept.__enter__()
         _write(job, Path(self._folder.name))
-        with Path(self._folder.name, _SAID).open("wb") as said:
+        with Path(self._folder.name, _LOG).open("wb") as said:
             # No shell, and no word of the user's.
             self._process = subprocess.Popen(  # nosec B603
                 [sys.executable, "-m", "fewlier.labelling.background", self._folder.name],
@@ -88,7 +88,7 @@ class BackgroundFit:
             if code == FIXABLE:
                 raise UserError((folder / _ERROR).read_text("utf-8"))
             if code:
-                raise RuntimeError(f"The fit in the background failed.\n{_read(folder / _SAID)}")
+                raise RuntimeError(f"The fit in the background failed.\n{_read(folder / _LOG)}")
             p_values = np.load(folder / _P_VALUES, allow_pickle=False)
             by_row = dict(zip(self._numbers.tolist(), p_values.tolist(), strict=True))
             return Finished(AnomalyDetector.load(folder / _MODEL), by_row)
@@ -241,7 +241,7 @@ def main(folder: Path) -> None:
     """Do a job, and write down what the user can mend."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "nice"):  # not on Windows
-        os.nice(_PATIENCE)
+        os.nice(_NICENESS)
     try:
         _fit(folder)
     except UserError as error:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from fewlier.errors import missing_package
 from fewlier.files.atomic import PathLike
+from fewlier.labelling.page.api import PageApi
 from fewlier.labelling.page.app import read_static
-from fewlier.labelling.page.desk import Desk
 from fewlier.labelling.session import Session
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def label(session: Session, *, model_path: PathLike | None = None) -> "AnyWidget
     except ImportError as error:
         needs = "Labelling in a notebook needs anywidget"
         raise missing_package(needs, error, "notebook") from error
-    desk = Desk(session, model_path=model_path)
+    api = PageApi(session, model_path=model_path)
 
     def receive(widget: "AnyWidget", message: Any, _: Any) -> None:  # noqa: ANN401 - any JSON
-        reply = desk.reply(message["action"], message["body"])
+        reply = api.reply(message["action"], message["body"])
         widget.send({"id": message["id"], "reply": reply})
 
     static = {"_esm": read_static("labelling.js"), "_css": read_static("labelling.css")}

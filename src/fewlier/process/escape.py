@@ -14,7 +14,7 @@ _HIDDEN = re.compile(
 # From here on numbers, and those beside them, have commas between thousands; less may be a year.
 _MANY = 10_000
 # Other numbers are written with an exponent.
-_LEAST, _MOST = 1e-4, 1e15
+_MIN_PLAIN, _MAX_PLAIN = 1e-4, 1e15
 _DIGITS = 5
 
 
@@ -41,7 +41,7 @@ def number(value: float, beside: Iterable[float] = (), *, digits: int = _DIGITS)
     '5,000'
     """
     size = abs(value)
-    if size and not _LEAST <= size < _MOST:
+    if size and not _MIN_PLAIN <= size < _MAX_PLAIN:
         return f"{value:.{digits}g}"
     n_whole = math.floor(math.log10(size)) + 1 if size else 1
     text = rounded(value, max(digits - n_whole, 0), beside)
@@ -61,7 +61,7 @@ def rounded(value: float, decimals: int, beside: Iterable[float] = ()) -> str:
     >>> rounded(1.0, 2), rounded(-98765.4, -3)
     ('1.00', '-99,000')
     """
-    if not abs(value) < _MOST:
+    if not abs(value) < _MAX_PLAIN:
         return f"{value:.{_DIGITS}g}"
     text = f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"  # -0 is 0
     return text if max(map(abs, (value, *beside))) >= _MANY else text.replace(",", "")

@@ -16,9 +16,9 @@ Html = NewType("Html", str)
 """A piece of HTML, as opposed to text."""
 
 MAX_TEXT = 120
-"""Characters of a cell or a name that are shown."""
+"""Most characters of a cell or a name."""
 MAX_LINES = 300
-"""Lines of a table that are shown."""
+"""Most lines of a table."""
 
 # The blue of bars stands out from white as it does from black, by a contrast of 4 to 1 or more.
 # Notebooks and sites have looks of their own for tables; these must weigh more than theirs.

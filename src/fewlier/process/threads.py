@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_AHEAD = 4
-"""Batches that are under way at most: each takes memory."""
+"""Most batches under way; each takes memory."""
 
 _own = threading.local()  # how many threads are granted to the block that a thread is in
 

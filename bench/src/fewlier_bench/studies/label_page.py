@@ -19,8 +19,8 @@ import numpy as np
 
 from fewlier import Session
 from fewlier.errors import UserError
+from fewlier.labelling.page.api import PageApi
 from fewlier.labelling.page.app import serving
-from fewlier.labelling.page.desk import Desk
 from fewlier_bench.studies.browser import NEEDED, chromium, has_chromium
 from fewlier_bench.studies.study import Study, option
 
@@ -58,7 +58,7 @@ def opened(rows: np.ndarray) -> Iterator["Chrome"]:
     with (
         tempfile.TemporaryDirectory() as folder,
         Session(rows, path=Path(folder) / "labels.jsonl") as session,
-        serving(Desk(session)) as address,
+        serving(PageApi(session)) as address,
         chromium() as browser,
     ):
         browser.set_script_timeout(60)

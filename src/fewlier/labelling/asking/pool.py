@@ -11,7 +11,7 @@ from fewlier.labelling.session_table import SessionTable
 from fewlier.table.arrays import Bools, Floats, Ints
 
 MAX_ROWS = 20_000
-"""Rows of a pool at most."""
+"""Most rows of a pool."""
 _N_TOP = 15_000  # of a full pool, the oddest rows; the others are drawn from the rest
 # Standard deviations by which nearly equal rows differ at most in every input.
 _NEARLY = 0.01

@@ -1,4 +1,4 @@
 """The page that asks.
 
-Read in this order: desk, guard, app.
+Read in this order: api, guard, app.
 """

@@ -10,14 +10,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from fewlier.errors import UserError, missing_package
-from fewlier.labelling.page.desk import Desk
+from fewlier.labelling.page.api import PageApi
 from fewlier.process.markup import with_palette
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 MAX_BODY = 1 << 18
-"""Bytes of a request; the longest answers some thousand rows at once."""
+"""Most bytes of a request; the longest answers some thousand rows at once."""
 
 _TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript"}
 
@@ -32,7 +32,7 @@ def require_extra() -> None:
         raise UserError(f"{found}, or ask in the terminal with --terminal.") from error
 
 
-def make_app(desk: Desk, token: str, port: int) -> "ASGIApp":
+def make_app(api: PageApi, token: str, port: int) -> "ASGIApp":
     """Return the page as an ASGI application that answers only who has the token."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
@@ -51,7 +51,7 @@ def make_app(desk: Desk, token: str, port: int) -> "ASGIApp":
             body += chunk
             if len(body) > MAX_BODY:
                 return JSONResponse({"error": f"A request may have {MAX_BODY} bytes."}, 413)
-        reply = await run_in_threadpool(desk.reply, request.path_params["action"], _read(body))
+        reply = await run_in_threadpool(api.reply, request.path_params["action"], _read(body))
         return JSONResponse(reply)
 
     routes = [
@@ -70,7 +70,7 @@ def read_static(name: str) -> str:
 
 
 @contextmanager
-def serving(desk: Desk, port: int = 0) -> Iterator[str]:
+def serving(api: PageApi, port: int = 0) -> Iterator[str]:
     """Serve the page while the block runs; yields its address. Port 0 is any that is free."""
     require_extra()
     import uvicorn
@@ -79,7 +79,7 @@ def serving(desk: Desk, port: int = 0) -> Iterator[str]:
     with _listen(port) as listening:
         port = listening.getsockname()[1]
         config = uvicorn.Config(
-            make_app(desk, token, port),
+            make_app(api, token, port),
             log_level="warning",
             lifespan="off",
             ws="none",
@@ -106,7 +106,7 @@ def _listen(port: int) -> socket.socket:
         ) from error
 
 
-def _read(body: bytes | bytearray) -> Any:  # noqa: ANN401 - any JSON; the desk checks it
+def _read(body: bytes | bytearray) -> Any:  # noqa: ANN401 - any JSON; the api checks it
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

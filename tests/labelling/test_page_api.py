@@ -11,31 +11,31 @@ import pytest
 from labelling.conftest import HOSTILE, open_session, shop
 
 from fewlier import AnomalyDetector, Session
-from fewlier.labelling.page.desk import MAX_TEXT, Desk
+from fewlier.labelling.page.api import MAX_TEXT, PageApi
 from fewlier.labelling.session_table import cells_of
 from fewlier.process import signals
 from fewlier.process.escape import full_number
 
 
-def ask(desk, action="state", **body):
+def ask(api, action="state", **body):
     """Ask as a page does: what is said travels as JSON."""
-    return json.loads(json.dumps(desk.reply(action, json.loads(json.dumps(body))), allow_nan=False))
+    return json.loads(json.dumps(api.reply(action, json.loads(json.dumps(body))), allow_nan=False))
 
 
-def answer(desk, label=1, **more):
+def answer(api, label=1, **more):
     """Answer the row that is shown; return its number and the reply."""
-    state = ask(desk)["state"]
+    state = ask(api)["state"]
     row = state["question"]["row"]
     told = {"turn": state["turn"], "row": row, "answer": label} | more
-    return row, ask(desk, "answer", **told)
+    return row, ask(api, "answer", **told)
 
 
 def standing(session):
     return [(one.row, one.label, one.kind, one.note) for one in session.history]
 
 
-def test_answers_reach_the_session_and_its_file(desk, session, tmp_path):
-    asked = [answer(desk, label, kind=kind, note=note)[0] for label, kind, note in SAID]
+def test_answers_reach_the_session_and_its_file(api, session, tmp_path):
+    asked = [answer(api, label, kind=kind, note=note)[0] for label, kind, note in SAID]
     expected = [(row, *said) for row, said in zip(asked, SAID, strict=True)]
     assert standing(session) == expected
     session.close()
@@ -46,10 +46,10 @@ def test_answers_reach_the_session_and_its_file(desk, session, tmp_path):
 SAID = [(1, None, None), (0, None, "features at it"), (None, None, None), (1, "big <b>", "a\nb")]
 
 
-def test_the_reply_shows_the_next_question_and_what_was_found(desk):
+def test_the_reply_shows_the_next_question_and_what_was_found(api):
     rows = []
     for label, kind, note in SAID:
-        row, reply = answer(desk, label, kind=kind, note=note)
+        row, reply = answer(api, label, kind=kind, note=note)
         rows.append(row)
         assert "error" not in reply
     state = reply["state"]
@@ -64,9 +64,9 @@ def test_the_reply_shows_the_next_question_and_what_was_found(desk):
     assert sum(state["scores"]["counts"]) == state["rows"] == 240
 
 
-def test_a_card_shows_every_column_of_the_row_and_of_the_rows_beside_it(desk, session):
+def test_a_card_shows_every_column_of_the_row_and_of_the_rows_beside_it(api, session):
     for _ in range(3):
-        _, reply = answer(desk)
+        _, reply = answer(api)
     card = reply["state"]["question"]
     assert card["beside"].keys() == {"normal", "anomaly"}
     own = cells_of(session.table, card["row"])
@@ -87,61 +87,63 @@ def test_a_card_shows_every_column_of_the_row_and_of_the_rows_beside_it(desk, se
 def test_long_and_unprintable_cells_are_shown_cut_and_visible():
     table = pd.DataFrame({"x": [0.1, 0.2, 9e15] * 8, "text": ["\u202ea\x1b", "b" * 9999, None] * 8})
     with Session(table, fit_every=None) as session:
-        desk = Desk(session)
+        api = PageApi(session)
         texts = [
-            {cell["column"]: cell["value"] for cell in ask(desk, "look", row=row)["card"]["cells"]}
+            {cell["column"]: cell["value"] for cell in ask(api, "look", row=row)["card"]["cells"]}
             for row in range(3)
         ]
     assert [one["text"] for one in texts] == ["\\u202ea\\x1b", "b" * (MAX_TEXT - 1) + "…", None]
     assert [one["x"] for one in texts] == ["0.1", "0.2", "9e+15"]
 
 
-def test_an_answer_of_an_earlier_turn_is_not_taken(desk, session):
-    before = ask(desk)["state"]
-    row, _ = answer(desk)
+def test_an_answer_of_an_earlier_turn_is_not_taken(api, session):
+    before = ask(api)["state"]
+    row, _ = answer(api)
     told = {"turn": before["turn"], "row": row, "answer": 0}
     for action, more in (("answer", {}), ("answers", {"rows": [row]}), ("undo", {})):
-        reply = ask(desk, action, **told, **more)
+        reply = ask(api, action, **told, **more)
         assert reply["error"].startswith("Nothing changed")
-        assert reply["state"] == ask(desk)["state"]
+        assert reply["state"] == ask(api)["state"]
     assert standing(session) == [(row, 1, None, None)]
 
 
-def test_the_turns_of_an_earlier_server_are_over(desk, session):
-    state = ask(desk)["state"]
-    reply = ask(Desk(session), "answer", turn=state["turn"], row=state["question"]["row"], answer=1)
+def test_the_turns_of_an_earlier_server_are_over(api, session):
+    state = ask(api)["state"]
+    reply = ask(
+        PageApi(session), "answer", turn=state["turn"], row=state["question"]["row"], answer=1
+    )
     assert reply["error"].startswith("Nothing changed")
     assert not session.history
 
 
-def test_undo_opens_the_row_again_and_ends_at_the_start(desk, session):
-    row, reply = answer(desk)
-    reply = ask(desk, "undo", turn=reply["state"]["turn"])
+def test_undo_opens_the_row_again_and_ends_at_the_start(api, session):
+    row, reply = answer(api)
+    reply = ask(api, "undo", turn=reply["state"]["turn"])
     assert reply["card"]["row"] == row
     assert not session.history
-    reply = ask(desk, "undo", turn=reply["state"]["turn"])
+    reply = ask(api, "undo", turn=reply["state"]["turn"])
     assert reply == {"error": "There is no answer to undo."}
-    assert "error" not in answer(desk)[1]  # the page knows the turn still
+    assert "error" not in answer(api)[1]  # the page knows the turn still
 
 
-def test_an_answered_row_is_looked_at_and_changed(desk, session):
-    row, reply = answer(desk, 1, kind="late", note="why")
-    card = ask(desk, "look", row=row)["card"]
+def test_an_answered_row_is_looked_at_and_changed(api, session):
+    row, reply = answer(api, 1, kind="late", note="why")
+    card = ask(api, "look", row=row)["card"]
     assert card["answer"] == {"row": row, "answer": 1, "kind": "late", "note": "why"}
     turn = reply["state"]["turn"]
-    assert "error" not in ask(desk, "answer", turn=turn, row=row, answer=0, note="a slip")
+    assert "error" not in ask(api, "answer", turn=turn, row=row, answer=0, note="a slip")
     assert standing(session) == [(row, 0, None, "a slip")]
 
 
-def test_several_rows_of_the_ranking_are_answered_at_once(desk, session):
-    reply = ask(desk, "ranking", n=5)
+def test_several_rows_of_the_ranking_are_answered_at_once(api, session):
+    reply = ask(api, "ranking", n=5)
     lines = reply["ranking"]
     assert [line["score"] for line in lines] == sorted((x["score"] for x in lines), reverse=True)
     rows = [line["row"] for line in lines]
     told = {"turn": reply["state"]["turn"], "rows": rows, "answer": 1, "kind": "heavy"}
-    assert "error" not in ask(desk, "answers", **told)
+    assert "error" not in ask(api, "answers", **told)
     assert standing(session) == [(row, 1, "heavy", None) for row in rows]
-    given = {x["row"]: x["answer"] for x in ask(desk, "ranking", n=20)["ranking"]}
+    given = {x["row"]: x["answer"] for x in ask(api, "ranking", n=20)["ranking"]}
     assert all(given[row]["kind"] == "heavy" for row in rows if row in given)
 
 
@@ -185,16 +187,16 @@ def full_disk(path):
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_on_a_full_disk_the_answer_is_not_taken_and_the_question_stays(desk, session, tmp_path):
-    first, _ = answer(desk)
-    question = ask(desk)["state"]["question"]["row"]
+def test_on_a_full_disk_the_answer_is_not_taken_and_the_question_stays(api, session, tmp_path):
+    first, _ = answer(api)
+    question = ask(api)["state"]["question"]["row"]
     with full_disk(tmp_path / "labels.jsonl"):
-        row, reply = answer(desk)
+        row, reply = answer(api)
     assert reply.keys() == {"error"}
     assert "not saved" in reply["error"]
     assert os.strerror(27) in reply["error"]  # EFBIG
-    assert row == question == ask(desk)["state"]["question"]["row"]
-    assert "error" not in answer(desk)[1]
+    assert row == question == ask(api)["state"]["question"]["row"]
+    assert "error" not in answer(api)[1]
     session.close()
     with open_session(tmp_path / "labels.jsonl") as again:
         assert [one.row for one in again.history] == [first, row]
@@ -202,11 +204,11 @@ def test_on_a_full_disk_the_answer_is_not_taken_and_the_question_stays(desk, ses
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "heavy"])
-def test_downloaded_labels_can_be_fitted_from(kind, desk, session, tmp_path):
+def test_downloaded_labels_can_be_fitted_from(kind, api, session, tmp_path):
     for _ in range(6):
         row = session.next().row
         session.answer(row, int(row < 24), kind=kind if row < 24 else None)
-    reply = ask(desk, "labels")
+    reply = ask(api, "labels")
     assert reply["file"]["name"] == "shop.labelled.csv"
     path = tmp_path / reply["file"]["name"]
     path.write_text(reply["file"]["text"], "utf-8")
@@ -221,21 +223,21 @@ def test_downloaded_labels_can_be_fitted_from(kind, desk, session, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_is_saved_where_the_command_said_and_nowhere_else(desk, session, tmp_path):
-    answer(desk)
-    reply = ask(desk, "save", path=str(tmp_path / "elsewhere.fewlier"))
+def test_a_model_is_saved_where_the_command_said_and_nowhere_else(api, session, tmp_path):
+    answer(api)
+    reply = ask(api, "save", path=str(tmp_path / "elsewhere.fewlier"))
     assert reply["said"] == f"The model is in {tmp_path / 'shop.fewlier'}."
     saved = AnomalyDetector.load(tmp_path / "shop.fewlier")
     rows = shop()[["amount", "visits", "weight", "day", f"shop {HOSTILE}"]]
     assert (saved.anomaly_score(rows) == session.detector.anomaly_score(rows)).all()
     assert not (tmp_path / "elsewhere.fewlier").exists()
-    assert "--model-out FILE" in ask(Desk(session), "save")["error"]
+    assert "--model-out FILE" in ask(PageApi(session), "save")["error"]
 
 
-def test_who_stops_the_program_during_a_save_hears_that_no_model_was_written(desk, monkeypatch):
+def test_who_stops_the_program_during_a_save_hears_that_no_model_was_written(api, monkeypatch):
     told = []
     monkeypatch.setattr(AnomalyDetector, "save", lambda *_: told.append(signals._last_words[-1]()))
-    answer(desk)
-    ask(desk, "save")
+    answer(api)
+    ask(api, "save")
     assert told == ["stopped; no model was written, and 1 answers are kept."]
     assert "no model" not in signals._last_words[-1]()

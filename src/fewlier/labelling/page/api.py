@@ -1,4 +1,4 @@
-"""`Desk`: what a page or a widget may ask of a session, and what it is told, as JSON values."""
+"""`PageApi`: what a page or a widget may ask of a session, and what it is told, as JSON values."""
 
 import secrets
 import threading
@@ -37,7 +37,7 @@ _WHY = {
 
 
 @final
-class Desk:
+class PageApi:
     """Stands between a session and whoever answers; any number of pages may show it.
 
     A request carries the turn that its page knows. Each change begins another, and a request of an
