@@ -25,7 +25,7 @@ from fewlier.score.neighbours.view import max_landmarks
 from fewlier.score.part import Known
 from fewlier.score.ranges import MAX_MEASURED, Ranges
 from fewlier.score.scorer import Addend, Scorer
-from fewlier.score.shares import ENOUGH_TO_RANK, average, best, own_passes, spaced
+from fewlier.score.shares import MIN_TO_RANK, average, best, own_passes, spaced
 from fewlier.table import Encoder
 from fewlier.table.arrays import Ints
 from fewlier.training.folds import one_of_each, share_of_copies
@@ -169,7 +169,7 @@ def select(
             n_anomalies = len(one_of_each(fold.anomalies, plan.ids)) + n_held_out
             weights[judged[here]] = (
                 average(values[here], lambdas[here], n_anomalies)
-                if n_held_out >= ENOUGH_TO_RANK
+                if n_held_out >= MIN_TO_RANK
                 else spaced(lambdas[here])
             ) / len(np.unique(folds))
     return tuple(

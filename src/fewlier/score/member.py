@@ -18,7 +18,7 @@ from fewlier.table.arrays import Floats
 from fewlier.training.folds import MAX_FOLDS
 from fewlier.training.settings import Selection
 
-_LEAST_SPREAD = 1e-6
+_MIN_SPREAD = 1e-6
 
 
 @final
@@ -69,7 +69,7 @@ class FittedMember:
         substitutes = Substitutes(*(torch.stack(part) for part in zip(*found, strict=True)))
         cost = _split(_terms(density, substitutes, normals, passes), selection)
         spread = float(cost.sum(1).std(correction=0))
-        scale = 1.0 if selection == "best" or spread < _LEAST_SPREAD else spread
+        scale = 1.0 if selection == "best" or spread < _MIN_SPREAD else spread
         return cls(*lam_and_fold, density, passes, substitutes, cost.mean(0).cpu().numpy(), scale)
 
     def cost(self, rows: Rows, selection: Selection) -> Float[Tensor, "n _"]:

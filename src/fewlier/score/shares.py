@@ -10,7 +10,7 @@ from fewlier.training.settings import Selection
 UNLABELLED_KINDS = 2
 # With fewer than three validation anomalies in a fold their criterion is luck: then three members,
 # from the smallest lambda to the largest, weigh alike.
-ENOUGH_TO_RANK, N_UNRANKED = 3, 3
+MIN_TO_RANK, N_UNRANKED = 3, 3
 NEIGHBOURS = 0.75
 """Share of the neighbours in what the labels leave; the density has the rest."""
 # Trees and rules together have n / (1.6 n + 4) with n labels: 28 % with two, 44 % with six, up to

@@ -23,7 +23,7 @@ from fewlier.table.arrays import Bools, Floats, Ints
 
 MAX_FEATURE = 1e9
 """Numbers beyond are read as this."""
-_LEAST_SPREAD = 1e-6
+_MIN_SPREAD = 1e-6
 _LINEAR = 3  # standard units up to which a score counts as it is
 
 
@@ -91,7 +91,8 @@ class Features:
         """
         size = neighbours[:, :-1].abs()
         total = size.sum(1, keepdim=True)
-        share = torch.where(total > 0, size / total, exact(1 / size.shape[1]))
+        even = exact(1 / size.shape[1]).to(size.device)
+        share = torch.where(total > 0, size / total, even)
         columns = torch.zeros_like(size).index_add(1, self.owner, gains[:, :-1])
         return columns + share * gains[:, -1:]
 
@@ -190,7 +191,7 @@ class Supervised(AddedPart):
         weights = torch.from_numpy(bags.weights(ids[~is_anomaly])).to(x.device)
         gains = learned.gains(normals, weights)
         spread = float(gains.sum(1).std(correction=0))
-        spread = spread if spread > _LEAST_SPREAD else 1.0
+        spread = spread if spread > _MIN_SPREAD else 1.0
         return cls(features, learned, gains.mean(0), spread, bags)
 
     def contributions(
