@@ -21,7 +21,7 @@ from fewlier.fitting.training_rows import read_training_rows
 from fewlier.table.cells import missing
 from fewlier.table.columns import Column, Kind
 from fewlier.table.label_column import LabelColumn
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
+from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, RowCounts
 
 FRAUD = LabelColumn("fraud")
 NO_CHOICE = {"columns": None}
@@ -79,8 +79,7 @@ def test_labelled_rows_come_first(rows, kept):
     labels = table["fraud"].to_pandas().fillna(-1)[numbers]
     assert sample.labels.codes.tolist() == labels.tolist()
     n, n_anomalies, n_normals = rows
-    expected = {ANOMALY: n_anomalies, NORMAL: n_normals, UNLABELLED: n - n_anomalies - n_normals}
-    assert sample.totals == expected
+    assert sample.counts == RowCounts(n_normals, n_anomalies, n - n_anomalies - n_normals)
     assert bool(sample.note) == (sum(kept) < n)
 
 
@@ -254,7 +253,7 @@ def test_labels_of_a_dictionary_may_have_gaps_and_values_of_no_row():
     sample = draw(rows, LabelColumn("class", normal=("ok",)))
     assert sample.labels.codes.tolist() == [NORMAL, UNLABELLED, ANOMALY, NORMAL]
     assert sample.labels.kinds == ("bad",)
-    assert sample.kinds == {"bad": 1}
+    assert sample.counts.kinds == {"bad": 1}
 
 
 def files(*tables):

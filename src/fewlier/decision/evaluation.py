@@ -78,19 +78,19 @@ def evaluate(
     """
     codes = labels.compared
     normal, anomaly = scores[codes == NORMAL], scores[codes == ANOMALY]
-    n_normal, n_unlabelled = (int((labels.codes == code).sum()) for code in (NORMAL, UNLABELLED))
+    counts = labels.counts
     if not len(normal) or not len(anomaly):
         raise UserError(
             "an evaluation needs rows labelled anomalous, and normal or unlabelled ones to compare "
-            f"them with; got {len(anomaly)} anomalous, {n_normal} normal and {n_unlabelled} "
-            "unlabelled. Label some of each."
+            f"them with; got {len(anomaly)} anomalous, {counts.n_normal} normal and "
+            f"{counts.n_unlabelled} unlabelled. Label some of each."
         )
     judged = codes != UNLABELLED
     alarms, hits = int((normal > threshold).sum()), int((anomaly > threshold).sum())
     return Evaluation(
-        n_normal=n_normal,
+        n_normal=counts.n_normal,
         n_anomaly=len(anomaly),
-        n_unlabelled=n_unlabelled,
+        n_unlabelled=counts.n_unlabelled,
         compared_with="normal" if labels.has_normals else "unlabelled",
         auc=float(roc_auc_score(codes[judged], scores[judged])),
         average_precision=float(average_precision_score(codes[judged], scores[judged])),

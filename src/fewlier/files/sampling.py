@@ -6,9 +6,9 @@ uniform, and depends on the seed and on the order of rows alone.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 import numpy as np
@@ -23,7 +23,7 @@ from fewlier.table.cells import check_finite, missing
 from fewlier.table.columns import Column
 from fewlier.table.frame import Table
 from fewlier.table.label_column import LabelColumn, LabelReader
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, read_labels
+from fewlier.table.labels import ANOMALY, UNLABELLED, Labels, RowCounts, read_labels
 
 MAX_NORMALS = 100_000
 """Normals that a fit learns from in an average; of more, a sample. Many more than it compares with,
@@ -92,10 +92,8 @@ class Sample:
         The features of the rows that were kept.
     labels : Labels or None
         Their labels; None without a label column.
-    totals : mapping of int to int
-        All rows of the stream, by the code of their label.
-    kinds : mapping of str to int
-        All labelled anomalies, by their kind.
+    counts : RowCounts
+        All rows of the stream, by label, and all labelled anomalies, by kind.
     levels : LevelCounts
         All rows of the stream, by the levels of text columns.
     places : Places
@@ -104,24 +102,23 @@ class Sample:
 
     rows: pa.Table
     labels: Labels | None
-    totals: Mapping[int, int]
-    kinds: Mapping[str, int]
+    counts: RowCounts
     levels: LevelCounts
     places: "Places"
 
     @property
     def is_complete(self) -> bool:
         """Whether these are all rows of the stream."""
-        return bool(self.rows.num_rows == sum(self.totals.values()))
+        return bool(self.rows.num_rows == self.counts.n_rows)
 
     @property
     def note(self) -> str:
         """What was left out, in a sentence; empty if nothing was."""
-        n_kept, n_all = self.rows.num_rows, sum(self.totals.values())
+        n_kept, n_all = self.rows.num_rows, self.counts.n_rows
         if self.is_complete:
             return ""
         codes = Labels.of(self.labels, n_kept).codes
-        n_anomalies, n_found = int((codes == ANOMALY).sum()), self.totals[ANOMALY]
+        n_anomalies, n_found = int((codes == ANOMALY).sum()), self.counts.n_anomaly
         of_them = "all" if n_anomalies == n_found else f"{n_anomalies:,} of"
         anomalies = f" and {of_them} {n_found:,} labelled anomalies" if n_found else ""
         return (
@@ -212,7 +209,7 @@ class Sampler:
         self._rng = np.random.default_rng(seed)
         self._anomalies = Reservoir(MAX_ANOMALIES, _Drawn.joined)
         self._others = Reservoir(MAX_NORMALS, _Drawn.joined)
-        self._totals = dict.fromkeys((ANOMALY, NORMAL, UNLABELLED), 0)
+        self._counts = RowCounts(0, 0, 0)
         self._levels = LevelCounts()
         self._ignored = {*ignored}
         self._first: tuple[str, pa.Schema] | None = None
@@ -229,7 +226,7 @@ class Sampler:
         return self._sample()
 
     def _add(self, batch: Batch) -> None:
-        rows, n_before = batch.rows, sum(self._totals.values())
+        rows, n_before = batch.rows, self._counts.n_rows
         if not self._files or self._files[-1] != batch.file:
             self._files.append(batch.file)
             self._starts.append(n_before)
@@ -244,8 +241,7 @@ class Sampler:
         _check_finite(features.drop_columns([*(self._ignored & {*features.column_names})]))
         if self._first:
             features = features.select(self._first[1].names)
-        for code in self._totals:
-            self._totals[code] += int((codes == code).sum())
+        self._counts = self._counts.updated(RowCounts.of(codes), codes[:0])
         self._levels.add(features)
         keys = self._rng.random(len(codes)) + (codes == UNLABELLED)
         part, is_anomaly = (
@@ -294,8 +290,7 @@ class Sampler:
         return Sample(
             whole.rows,
             labels,
-            self._totals,
-            kinds,
+            replace(self._counts, kinds=kinds),
             self._levels,
             Places(whole.positions, self._starts, self._files),
         )

@@ -19,7 +19,7 @@ from fewlier.table.column_values import most_frequent
 from fewlier.table.findings import find, notes_on
 from fewlier.table.frame import has_names
 from fewlier.table.label_column import LabelColumn
-from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED, Labels, RowCounts
+from fewlier.table.labels import ANOMALY, Labels, RowCounts
 from fewlier.table.matching import match_noting_unread, warn_of_left_out
 
 
@@ -62,12 +62,7 @@ class TrainingRows:
     @property
     def counts(self) -> RowCounts:
         """All rows, by label: of a stream more than those that are kept."""
-        if self.sample is None or self.is_complete:
-            return self.labels.counts
-        normal, anomaly, unlabelled = (
-            self.sample.totals[code] for code in (NORMAL, ANOMALY, UNLABELLED)
-        )
-        return RowCounts(normal, anomaly, unlabelled, self.sample.kinds)
+        return self.labels.counts if self.sample is None else self.sample.counts
 
 
 def read_training_rows(

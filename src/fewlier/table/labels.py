@@ -42,9 +42,14 @@ class RowCounts:
         return cls(normal, anomaly, unlabelled, kinds or {})
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.n_normal + self.n_anomaly + self.n_unlabelled
+
+    @property
     def labelled_share(self) -> float:
         """Share of labelled anomalies among the rows."""
-        return self.n_anomaly / (self.n_anomaly + self.n_normal + self.n_unlabelled)
+        return self.n_anomaly / self.n_rows
 
     def updated(self, more: "RowCounts", replaced: Codes) -> "RowCounts":
         """Count more rows in; `replaced` are labels, counted before, that these take the place of.
