@@ -35,7 +35,7 @@ def serve_by(monkeypatch, detector, tmp_path):
 
     monkeypatch.setattr(server, "Supervisor", Supervisor)
     monkeypatch.setattr(server, "_config", lambda *_: None)
-    monkeypatch.setattr(server, "hand_over", lambda: called.append("signals are handed over"))
+    monkeypatch.setattr(server, "release_signals", lambda: called.append("signals are handed over"))
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     return serve_by
 

@@ -65,7 +65,7 @@ class Address(NamedTuple):
         names = (*LOOPBACK, self.host, *self.hosts)
         return tuple(f"[{name}]" if ":" in name else name for name in names)
 
-    def handle_signals(self) -> socket.socket:
+    def listen(self) -> socket.socket:
         """Return a socket that listens there."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
@@ -101,7 +101,7 @@ def serve(
     served = Served.of(path)  # what is wrong with a file is said here, and not by every worker
     with tempfile.TemporaryDirectory(prefix="fewlier-serve-") as folder, removed_if_stopped(folder):
         threads = max(1, (os.cpu_count() or 1) // n_workers)
-        with address.handle_signals() as listening:
+        with address.listen() as listening:
             who = address.known_hosts(), address.token
             make = partial(make_app, threads, path.absolute(), Path(folder), limits, *who)
             host, port = listening.getsockname()[:2]
