@@ -45,7 +45,7 @@ def read_recipe(parameters: Mapping[str, Any]) -> Recipe:
         training.settings(selection),
         unlabelled,
         _read_device(parameters["device"]),
-        parameters["false_alarm_rate"],
+        float(parameters["false_alarm_rate"]),
     )
 
 
