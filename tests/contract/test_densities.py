@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import torch
 from factories import small_density
-from torch.func import functional_call
 
 from fewlier import FormatError, UserError
 from fewlier.density import DENSITIES, settings_from, settings_record
@@ -179,9 +178,9 @@ def test_a_stack_of_members_with_rows_of_their_own_computes_what_each_does_alone
         density.reset(generator(seed))
         members.append({key: p.detach().clone() for key, p in density.named_parameters()})
     stacked = {key: torch.stack([member[key] for member in members]) for key in members[0]}
-    together = functional_call(density, stacked, (rows.take(picks), 0))
+    together = density.with_parameters(stacked).terms(rows.take(picks), 0)
     for i, member in enumerate(members):
-        alone = functional_call(density, member, (rows.take(picks[i]), 0))
+        alone = density.with_parameters(member).terms(rows.take(picks[i]), 0)
         for part, expected in zip(together, alone, strict=True):
             torch.testing.assert_close(part[i], expected)
 
