@@ -43,7 +43,7 @@ def test_answers_reach_the_session_and_its_file(api, session, tmp_path):
         assert standing(again) == expected
 
 
-SAID = [(1, None, None), (0, None, "features at it"), (None, None, None), (1, "big <b>", "a\nb")]
+SAID = [(1, None, None), (0, None, "looked at it"), (None, None, None), (1, "big <b>", "a\nb")]
 
 
 def test_the_reply_shows_the_next_question_and_what_was_found(api):
