@@ -73,7 +73,7 @@ def _payments():
 
 MODELS = {
     "payments": _payments,
-    "visits": lambda: _visits(lambdas=(0, 10)),
+    "visits": _visits,
     "stays": lambda: small(columns={"nights": "count"}, lambdas=(10,)).fit(stays(), labels(150)),
     "calls": lambda: small(lambdas=(10,)).fit(calls(), labels(150)),
     "stars": lambda: small(lambdas=(10,)).fit(stars(), labels(600)),

@@ -86,7 +86,7 @@ def graphs(tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", sorted(MODELS.keys() - {"payments"}))  # which is exported above
 def test_a_graph_of_any_model_says_what_the_library_says(name, graphs):
     detector, path = graphs(name)
     rows = fresh(name)
