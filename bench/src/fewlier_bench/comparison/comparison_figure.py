@@ -14,7 +14,7 @@ from fewlier_bench.pages.statistics import Floats, make_grid
 from fewlier_bench.runs.results import Result, latest
 
 K = 3  # where all methods were run
-_LEAST_GAP = 0.035  # between labels that would overlap, as a share of the axis
+_MIN_GAP = 0.035  # between labels that would overlap, as a share of the axis
 _LETTER = 0.012  # the width of a letter, alike
 
 
@@ -81,7 +81,7 @@ def _spread(points: Floats, methods: Sequence[str]) -> Iterator[tuple[float, flo
     for (x, y), method in zip(points, methods, strict=True):
         left, right, height = x + 0.012, x + 0.012 + _LETTER * len(method), y
         for begin, end, other in sorted(taken, key=lambda label: -label[2]):
-            if left < end and begin < right and abs(height - other) < _LEAST_GAP:
-                height = other - _LEAST_GAP
+            if left < end and begin < right and abs(height - other) < _MIN_GAP:
+                height = other - _MIN_GAP
         taken.append((left, right, height))
         yield left, height

@@ -11,7 +11,7 @@ import numpy as np
 from fewlier_bench.data.few_labels import Floats, Labels, Rows
 
 MAX_NORMALS = 4000
-MOST_ANOMALIES = 0.05
+MAX_ANOMALIES = 0.05
 
 
 class Asked(NamedTuple):
@@ -25,7 +25,7 @@ def cut_pool(y: Labels, rows: Rows, seed: int) -> Rows:
     """Return the rows to ask about, of some rows of a table, in a random order."""
     rng = np.random.default_rng(seed)
     normals = rng.permutation(rows[y[rows] == 0])[:MAX_NORMALS]
-    most = max(1, round(len(normals) * MOST_ANOMALIES / (1 - MOST_ANOMALIES)))
+    most = max(1, round(len(normals) * MAX_ANOMALIES / (1 - MAX_ANOMALIES)))
     return rng.permutation(np.concatenate([normals, rng.permutation(rows[y[rows] == 1])[:most]]))
 
 

@@ -25,7 +25,7 @@ MIN_NORMALS = 200  # of a pool that hides anomalies
 HIDDEN = 0.05  # share of a contaminated pool that is anomalies
 
 N_CLUSTERS = 3  # kinds of anomalies that a table is said to have
-_MOST_DEVIATIONS = 3.0  # so that a few extreme rows do not become a cluster
+_MAX_DEVIATIONS = 3.0  # so that a few extreme rows do not become a cluster
 
 TOO_FEW = f"fewer than {MIN_TEST_ANOMALIES} test anomalies"
 TOO_FEW_NORMALS = f"fewer than {MIN_NORMALS} normals"
@@ -141,7 +141,7 @@ def clusters(X: Floats, y: Labels) -> npt.NDArray[np.int64]:
     anomalies = np.flatnonzero(y == 1)
     deviations = X.std(axis=0)
     scaled = (X[anomalies] - X.mean(axis=0)) / np.where(deviations > 0, deviations, 1.0)
-    scaled = np.clip(scaled, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
+    scaled = np.clip(scaled, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
     if len(np.unique(scaled, axis=0)) >= N_CLUSTERS:
         found[anomalies] = KMeans(N_CLUSTERS, n_init=10, random_state=0).fit_predict(scaled)
     return found

@@ -20,8 +20,8 @@ from fewlier.errors import UserError
 Floats: TypeAlias = npt.NDArray[np.float64]
 Labels: TypeAlias = npt.NDArray[np.int8]
 
-LEAST_AUC = 0.9  # of made-up anomalies, with their labels
-LEAST_GAIN = 0.2  # over shuffled ones
+MIN_AUC = 0.9  # of made-up anomalies, with their labels
+MIN_GAIN = 0.2  # over shuffled ones
 N_SHUFFLES = 3
 
 
@@ -67,10 +67,10 @@ def learning_aucs(name: str) -> tuple[float, float]:
 
 def _require_learning(name: str) -> None:
     right, shuffled = learning_aucs(name)
-    if right < max(LEAST_AUC, shuffled + LEAST_GAIN):
+    if right < max(MIN_AUC, shuffled + MIN_GAIN):
         raise UserError(
             f"{name} must learn from labels to be compared: made-up anomalies must have an AUC of "
-            f"{LEAST_AUC} with their labels, and {LEAST_GAIN} less with shuffled ones; got "
+            f"{MIN_AUC} with their labels, and {MIN_GAIN} less with shuffled ones; got "
             f"{right:.3f} and {shuffled:.3f}. Install another version of deepod."
         )
 

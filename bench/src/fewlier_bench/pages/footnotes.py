@@ -9,8 +9,8 @@ from fewlier_bench.pages.rendering import fold, to_list
 from fewlier_bench.pages.statistics import Grid
 from fewlier_bench.runs.results import Result, latest
 
-_MOST_CELLS = 6  # named in one note
-_MOST_LETTERS = 200  # of a reason
+_MAX_CELLS = 6  # named in one note
+_MAX_LETTERS = 200  # of a reason
 
 
 def describe_run(experiments: Mapping[str, Sequence[Result]]) -> str:
@@ -68,7 +68,7 @@ def _failures(results: Sequence[Result], k: int) -> dict[tuple[str, str], str]:
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in latest(results):
         if row.k == k and row.reason:
-            reason = " ".join(row.reason.split())[:_MOST_LETTERS].rstrip(".")
+            reason = " ".join(row.reason.split())[:_MAX_LETTERS].rstrip(".")
             found = reasons.setdefault((row.dataset, row.method), [])
             found += [] if reason in found else [reason]
     return {cell: "; ".join(found) for cell, found in reasons.items()}
@@ -83,8 +83,8 @@ def _missing(grid: Grid, row: int, column: int) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _MOST_CELLS} more" if len(names) > _MOST_CELLS else ""
-    return ", ".join(names[:_MOST_CELLS]) + rest
+    rest = f" and {len(names) - _MAX_CELLS} more" if len(names) > _MAX_CELLS else ""
+    return ", ".join(names[:_MAX_CELLS]) + rest
 
 
 def _each(values: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ from fewlier_bench.studies.grid import append, new_tables, read
 from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "labels", "column", "cells", "covered", "inside", "beyond", "unlike", "width"]
-LABELS, LEAST_CELLS = (0, 6), 100
+LABELS, MIN_CELLS = (0, 6), 100
 LOW, HIGH, ENOUGH = 0.85, 0.95, 0.9
 
 
@@ -55,7 +55,7 @@ def measured(X: np.ndarray, y: np.ndarray, n_labels: int, most: int) -> Iterator
         values, low, high = X[fresh, d], lows[:, d], highs[:, d]
         training = X[normals, d][~np.isnan(X[normals, d])]
         known, ranged = ~np.isnan(values), ~np.isnan(low)
-        if known.sum() < LEAST_CELLS or not len(training):
+        if known.sum() < MIN_CELLS or not len(training):
             continue
         both = known & ranged
         # The ranges of rounded values are computed in float32.

@@ -32,7 +32,7 @@ from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 FIELDS = ["table", "labels", "cell", "cells", "lower", "lower_flagged", "lost", "plain", "flagged"]
 CELLS, LABELS, RATE = ("unseen", "far", "negative", "missing"), (0, 6), 0.01
-MOST_COLUMNS, LEVELS, RANGES = 20, (3, 12), 10
+MAX_COLUMNS, LEVELS, RANGES = 20, (3, 12), 10
 SLACK = 1e-5
 
 
@@ -50,7 +50,7 @@ def as_frame(X: np.ndarray, training: np.ndarray) -> pd.DataFrame:
 
 def replaced(frame: pd.DataFrame, training: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
     """Yield what kind of cell, in which column, is replaced by what."""
-    for name in list(frame)[:MOST_COLUMNS]:
+    for name in list(frame)[:MAX_COLUMNS]:
         known = training[name].dropna()
         if not training[name].isna().any():
             yield "missing", name, None

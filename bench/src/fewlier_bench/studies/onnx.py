@@ -45,7 +45,7 @@ from fewlier_bench.studies.study import FILE, OUT, TABLES, Study, option
 
 N_LABELS, GAPS, N_LEVELS = 6, 0.05, 8
 BATCH, LARGE_BATCH = 1000, 10_000
-MOST_LOAD = 1.7  # of the two cores; above it, times by the clock say nothing
+MAX_LOAD = 1.7  # of the two cores; above it, times by the clock say nothing
 REPEATS = {1: 50, BATCH: 10}  # by the rows of a run
 KEY = ["collection", "table", "seed"]
 RATES = [f"{who}_{n}_{t}" for n in REPEATS for t in ("one", "all") for who in ("library", "graph")]
@@ -223,7 +223,7 @@ def show(arguments: Namespace) -> None:
 def numbers(rows: Sequence[dict[str, str]], name: str) -> list[float]:
     """Return the numbers of a field; those by the clock only where little else ran."""
     is_by_clock = name.endswith("_all")
-    quiet = [row for row in rows if row["load"] and float(row["load"]) <= MOST_LOAD]
+    quiet = [row for row in rows if row["load"] and float(row["load"]) <= MAX_LOAD]
     return [float(row[name]) for row in (quiet if is_by_clock else rows) if row[name]]
 
 

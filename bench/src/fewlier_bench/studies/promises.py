@@ -29,7 +29,7 @@ CELL = ["table", "situation", "labels", "split"]
 SHARES = (0.01, 0.05, 0.2)
 FLAGGED = [f"flagged_{100 * share:g}" for share in SHARES]
 FIELDS = [*CELL, *FLAGGED, "auc", "held_out", "low", "high", "cost", "said", "constant"]
-N_NORMALS, HIDDEN, MOST_NEW, LEAST_ANOMALIES = 600, 0.03, (2000, 1500), 8
+N_NORMALS, HIDDEN, MAX_NEW, MIN_ANOMALIES = 600, 0.03, (2000, 1500), 8
 COSTS = {"cost_miss": 20, "cost_alarm": 1, "contamination": 0.05}
 
 
@@ -42,7 +42,7 @@ def measured(
     n = min(N_NORMALS, len(normals) // 2)
     is_hidden = situation == "hidden"
     n_odd = n_labels + round(HIDDEN * n) * is_hidden
-    if len(anomalies) < n_odd + LEAST_ANOMALIES:
+    if len(anomalies) < n_odd + MIN_ANOMALIES:
         return None
     told = np.full(n + n_odd, np.nan if is_hidden else 0.0)
     told[n : n + n_labels] = 1
@@ -50,7 +50,7 @@ def measured(
         warnings.simplefilter("ignore")  # 1 % is not attainable with few rows
         rows = X[np.concatenate([normals[:n], anomalies[:n_odd]])]
         detector = AnomalyDetector(random_state=split).fit(rows, told)
-    new = normals[n:][: MOST_NEW[0]], anomalies[n_odd:][: MOST_NEW[1]]
+    new = normals[n:][: MAX_NEW[0]], anomalies[n_odd:][: MAX_NEW[1]]
     scores = [detector.anomaly_score(X[some]) for some in new]
     truth = np.repeat([0, 1], [len(some) for some in scores])
     ranking = detector.summary_.validation

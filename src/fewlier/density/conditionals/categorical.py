@@ -11,7 +11,7 @@ from torch import Tensor
 from fewlier.density.conditionals.base import LevelConditional
 from fewlier.table.columns import Kind
 
-_LOWEST = -1e30  # a logit of no probability, and finite
+_MIN_LOGIT = -1e30  # a logit of no probability, and finite
 
 
 @final
@@ -56,7 +56,7 @@ class Categorical(LevelConditional):
         """Take away the levels that a column does not have."""
         levels = torch.arange(phi.shape[-2])[:, None]
         unused = levels >= self.n_codes
-        return phi + torch.where(unused, _LOWEST, 0.0).to(phi)
+        return phi + torch.where(unused, _MIN_LOGIT, 0.0).to(phi)
 
 
 @final

@@ -14,7 +14,7 @@ _DEVIATION, _CORRELATION = np.array([2.9, 1.0]), -0.92
 _N_NORMAL = 50
 # No table follows a logistic curve exactly: intervals of tables needed twice the variance.
 _INFLATION = 2.0
-_STEPS, _LARGEST_STEP = 50, 2.0
+_STEPS, _MAX_STEP = 50, 2.0
 _DRAWS, _SHARE, _N_BINS = 400, 0.9, 200
 
 
@@ -70,7 +70,7 @@ def _posterior(score: Floats, is_anomaly: Floats) -> tuple[Floats, Floats]:
         slope = x.T @ (is_anomaly - p) - precision @ (at - _MEAN)
         curvature = x.T @ (x * (p * (1 - p))[:, None]) + precision
         step = np.linalg.solve(curvature, slope)
-        at = at + step * min(1.0, _LARGEST_STEP / max(np.abs(step).max(), 1e-9))
+        at = at + step * min(1.0, _MAX_STEP / max(np.abs(step).max(), 1e-9))
     return at, np.linalg.inv(curvature)
 
 
