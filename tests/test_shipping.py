@@ -17,7 +17,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-PAGE = ("page.html", "page.css", "page.js", "page.mplstyle", "labelling.*")
+PAGE = ("page.html", "page.css", "page.js", "page.mplstyle", "palette.css", "labelling.*")
 FEWLIER, BENCH = "fewlier-*", "fewlier_bench-*"
 
 
