@@ -52,7 +52,7 @@ RETIRED_MODULES = {
     "flags": "options",
     "forms": "text_forms",
     "given": "training_rows",
-    "insight": "posterior",
+    "insight": "choice",
     "keys": "terminal",
     "lines": "log",
     "passes": "member",

@@ -26,7 +26,7 @@ from fewlier.process import markup
 from fewlier.process.memory import within_memory
 from fewlier.process.progress import Progress, no_progress
 from fewlier.reasons.explanation import Explanation, reasons_of_anomalies
-from fewlier.score.calibrate import held_out_scores
+from fewlier.score.held_out import held_out_scores
 from fewlier.score.model import FittedModel
 from fewlier.scoring.scored import Scored
 from fewlier.table import Table

@@ -11,7 +11,7 @@ from fewlier import UserError
 from fewlier.decision.threshold import Promise
 from fewlier.fitting import kept_rows
 from fewlier.fitting.kept_rows import MAX_ROWS_OF, NEW, ROLES, KeptRows
-from fewlier.score.calibrate import promise_of
+from fewlier.score.held_out import promise_of
 from fewlier.table import Table, infer_schema
 from fewlier.table.labels import ANOMALY, NORMAL, UNLABELLED
 from fewlier.training.plan import make_plan, plan_with_validation

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fewlier.density import Made
 from fewlier.density.base import mean_over_passes
+from fewlier.density.missing_cells import Substitutes, Terms, row_log_p, row_terms, substitutes_from
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Substitutes, Terms, row_log_p, row_terms, substitutes_from
 from fewlier.table import Encoder, Kind, Table, infer_schema
 
 few_seeds = given(seed=st.integers(0, 2**32 - 1))

@@ -13,7 +13,7 @@ from stored import reread
 from fewlier import FormatError
 from fewlier.density.rows import Rows
 from fewlier.modelfile.state import State
-from fewlier.score.calibrate import held_out_scores
+from fewlier.score.held_out import held_out_scores
 from fewlier.score.neighbours import view as module
 from fewlier.score.neighbours.coordinates import COORDINATES
 from fewlier.score.neighbours.part import Neighbours

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fewlier.decision.threshold import Promise
-from fewlier.score.calibrate import promise_of
+from fewlier.score.held_out import promise_of
 from fewlier.table import Encoder, Table, infer_schema
 from fewlier.table.labels import ANOMALY
 from fewlier.training.folds import Fold, make_folds

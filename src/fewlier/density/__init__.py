@@ -1,6 +1,6 @@
 """log p(x): one file per density, one line each here.
 
-Read in this order: networks, conditionals, rows, terms, joint, base, made, alternatives.
+Read in this order: networks, conditionals, rows, missing_cells, joint, base, made, alternatives.
 """
 
 from fewlier.density.alternatives.autoencoder import Autoencoder

@@ -23,8 +23,8 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from fewlier.density.joint import CellPlaces, Expected, Joint
+from fewlier.density.missing_cells import Terms
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Terms
 from fewlier.errors import FormatError, check_parameter
 from fewlier.modelfile.state import MAX_INT, require
 from fewlier.table import Encoder

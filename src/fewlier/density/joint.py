@@ -17,8 +17,8 @@ from fewlier.density.conditionals.base import (
     Traits,
 )
 from fewlier.density.conditionals.bernoulli import Bernoulli
+from fewlier.density.missing_cells import Terms
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Terms
 from fewlier.table.encode import Encoder
 
 SHARES = (0.05, 0.5, 0.95)

@@ -17,8 +17,8 @@ from fewlier.errors import UserError, parameter, warn
 from fewlier.process.memory import REMEDY, memory_of_machine
 from fewlier.process.progress import Progress, no_progress
 from fewlier.process.threads import one_thread
-from fewlier.score.calibrate import calibrate
 from fewlier.score.ensemble import Ensemble
+from fewlier.score.held_out import calibrate
 from fewlier.score.member import FittedMember
 from fewlier.score.model import FittedModel, fit_parts
 from fewlier.score.neighbours.view import max_landmarks

@@ -7,9 +7,9 @@ from typing import final
 import numpy as np
 
 from fewlier.labelling.answers.answer import Stack
+from fewlier.labelling.asking.choice import BY_HAND, Posterior
 from fewlier.labelling.asking.kernel import KernelScore, RowFeatures
 from fewlier.labelling.asking.pool import MAX_ROWS, Pool
-from fewlier.labelling.asking.posterior import BY_HAND, Posterior
 from fewlier.labelling.asking.remaining import Remaining, estimate_remaining
 from fewlier.labelling.session_table import SessionTable
 from fewlier.table.arrays import Codes, Floats, Ints

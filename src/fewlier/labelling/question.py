@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from fewlier.labelling.answers.answer import Answer, Cell
-from fewlier.labelling.asking.posterior import Histogram
+from fewlier.labelling.asking.choice import Histogram
 from fewlier.labelling.asking.remaining import Remaining
 from fewlier.process import markup
 from fewlier.reasons.reason import Reason

@@ -1,5 +1,5 @@
 """The score of a row: its parts, and the model that adds them up.
 
 Read in this order: part, shares, member, ensemble, neighbours, learned, ranges, odd_cells,
-scorer, model, calibrate.
+scorer, model, held_out.
 """

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fewlier.density.base import Density, mean_over_passes
+from fewlier.density.missing_cells import Substitutes, row_terms, substitutes_from
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Substitutes, row_terms, substitutes_from
 from fewlier.modelfile.state import Array, State, require
 from fewlier.score.part import exact
 from fewlier.table.arrays import Floats

@@ -122,7 +122,7 @@ class Part(ABC):
 
 
 class AddedPart(Part):
-    """A part beside the density. To add one: a file with a final class, and a name in `PARTS`.
+    """A part beside the density. To add one: a final class, and its name in `PARTS` of `model.py`.
 
     Attributes
     ----------

@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from fewlier.density.base import Density, mean_over_passes
+from fewlier.density.missing_cells import row_log_p, substitutes_from
 from fewlier.density.networks import denormals_as_zero
 from fewlier.density.rows import Rows
-from fewlier.density.terms import row_log_p, substitutes_from
 from fewlier.process.progress import Progress, no_progress
 from fewlier.process.threads import one_thread
 from fewlier.table.arrays import Ints

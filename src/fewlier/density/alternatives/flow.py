@@ -16,6 +16,7 @@ from torch.nn import functional
 from fewlier.density.base import MAX_LAYERS, Density, DensitySettings
 from fewlier.density.conditionals.gaussian_mixture import GaussianMixture
 from fewlier.density.joint import SHARES, CellPlaces, Expected, Joint
+from fewlier.density.missing_cells import Terms
 from fewlier.density.networks import (
     MaskedMLP,
     autoregressive_masks,
@@ -27,7 +28,6 @@ from fewlier.density.networks import (
     lay_out_degrees,
 )
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Terms
 from fewlier.errors import UserError, parameter
 
 # Splines map [-5, 5] and keep values beyond it. The range of the training values is mapped to

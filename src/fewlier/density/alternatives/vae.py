@@ -10,9 +10,9 @@ from torch import Tensor
 from fewlier.density.base import Density, DensitySettings
 from fewlier.density.conditionals.base import soft_bound
 from fewlier.density.joint import Joint
+from fewlier.density.missing_cells import Terms
 from fewlier.density.networks import MaskedMLP
 from fewlier.density.rows import Rows
-from fewlier.density.terms import Terms
 
 # Codes between e^-7 and e^7 of the prior's width: sharper ones gain nothing measurable, and the
 # bound keeps exp far from overflow.

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from factories import small
 
-from fewlier.score import calibrate
+from fewlier.score import held_out
 from fewlier.score.part import HeldOut
 
 N, N_ODD = 300, 8
@@ -50,8 +50,8 @@ def test_the_smallest_p_value_is_that_of_all_normals(fitted):
 
 
 def test_of_many_normals_a_sample_stands_for_all(fitted, monkeypatch):
-    monkeypatch.setattr(calibrate, "MAX_CALIBRATING", 100)
-    some = calibrate.calibrate(fitted._plan, fitted.model_.scorer, 0.2).normal_scores
+    monkeypatch.setattr(held_out, "MAX_CALIBRATING", 100)
+    some = held_out.calibrate(fitted._plan, fitted.model_.scorer, 0.2).normal_scores
     assert len(some) == 100
     everyone = fitted.model_.calibration.normal_scores
     assert all(np.isclose(everyone, score, rtol=1e-5).any() for score in some)
@@ -61,8 +61,8 @@ def test_of_many_normals_a_sample_stands_for_all(fitted, monkeypatch):
 @pytest.mark.parametrize(
     ("n_normal", "n_behind", "words"),
     [
-        (calibrate.MIN_LABELLED, calibrate.MIN_LABELLED, "cross-validated"),
-        (calibrate.MIN_LABELLED - 1, N - N_ODD, "93 of 292 rows behind the rate are unlabelled"),
+        (held_out.MIN_LABELLED, held_out.MIN_LABELLED, "cross-validated"),
+        (held_out.MIN_LABELLED - 1, N - N_ODD, "93 of 292 rows behind the rate are unlabelled"),
         (0, N - N_ODD, "292 of 292 rows behind the rate are unlabelled: anomalies hidden there"),
     ],
 )
@@ -91,14 +91,14 @@ def test_normals_that_resemble_labelled_anomalies_stand_behind_thresholds(monkey
     detector = small(max_epochs=2).fit(points(), labels(0))
     plan, scorer = detector._plan, detector.model_.scorer
     everyone = detector.model_.calibration.normal_scores
-    honest = calibrate._scores
+    honest = held_out._scores
 
     def resembling(plan, scorer, rows, may_score, **by):
         found = honest(plan, scorer, rows, may_score, **by)
         return found if by else np.where(rows % 20 == 0, found + 50, found)
 
-    monkeypatch.setattr(calibrate, "_scores", resembling)
-    alike = calibrate.calibrate(plan, scorer, 0.2)
+    monkeypatch.setattr(held_out, "_scores", resembling)
+    alike = held_out.calibrate(plan, scorer, 0.2)
     assert len(alike.normal_scores) == len(everyone)
     assert (alike.normal_scores > 40).sum() == 15 - 1  # rows 20, 40, ...; row 0 is an anomaly
 
