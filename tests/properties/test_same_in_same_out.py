@@ -135,13 +135,13 @@ def test_what_was_expected_is_the_same_in_any_chunk(selection):
 
 @pytest.mark.parametrize("n", [1, TILE, TILE + 1, CHUNK["cpu"] + 1])
 def test_few_rows_are_padded_to_whole_tiles_alone(n, monkeypatch):
-    detector, sizes, evaluate = fitted("average"), [], scoring.Scorer._evaluate
+    detector, sizes, plain = fitted("average"), [], scoring.Scorer.sum_of_parts
 
-    def counting(scorer, what, rows, *more):
+    def counting(scorer, rows, held_out=None):
         sizes.append(len(rows.observed))
-        return evaluate(scorer, what, rows, *more)
+        return plain(scorer, rows, held_out)
 
-    monkeypatch.setattr(scoring.Scorer, "_evaluate", counting)
+    monkeypatch.setattr(scoring.Scorer, "sum_of_parts", counting)
     known = table_of(300, seed=0)  # without odd cells, for which rows are scored again
     detector.anomaly_score(known.iloc[np.arange(n) % len(known)])
     assert sum(sizes) == -(-n // TILE) * TILE

@@ -52,7 +52,7 @@ class Training(BaseEstimator):
         epochs; with None it always takes `max_epochs`. The best epoch is kept. An epoch has at
         most 30 batches (100 with "best"); on larger tables each epoch is a fresh sample.
     batch_size : int
-        Normal rows in a step; every labelled anomaly joins each step.
+        Normal rows in a step; up to as many labelled anomalies join each step.
     learning_rate : float
         Step size of Adam.
 
