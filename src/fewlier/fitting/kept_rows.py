@@ -134,7 +134,7 @@ class KeptRows:
 
     @classmethod
     def draw(cls, plan: Plan) -> "KeptRows":
-        """Draw the rows to keep of a fit: up to 2,000 labelled anomalies and a sample of the others."""
+        """Draw the rows of a fit to keep: up to 2,000 labelled anomalies, and others."""
         roles = np.zeros((len(plan.folds), len(plan.encoded)), dtype=np.uint8)
         for fold, bits in zip(plan.folds, roles, strict=True):
             for role, name in enumerate(ROLES):
