@@ -12,7 +12,7 @@ READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
 # The folders that test tensors check their shapes at every call, which makes a fit take half as
 # long again. The others test what is built from those parts, without the checks.
-SHAPED := tests/contract tests/density tests/score tests/training
+SHAPED := tests/contract tests/density tests/fitting tests/score tests/training
 NO_SHAPES := --jaxtyping-packages=
 MOST := "not long and not network"
 # Arithmetic without the instructions of this processor: other last bits, as on another machine.

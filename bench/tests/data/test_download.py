@@ -181,7 +181,7 @@ def test_nothing_else_opens_a_connection(package):
     may = {
         Path("data", "download.py"): {"pooch"},
         Path("labelling", "page", "app.py"): {"socket"},
-        Path("service", "schemas.py"): {"http"},  # numbers of its answers
+        Path("service", "app.py"): {"http"},  # numbers of its answers
         Path("service", "server.py"): {"socket"},
         Path("studies", "serve.py"): {"http"},  # puts load on a service of this machine
     }

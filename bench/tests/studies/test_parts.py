@@ -68,7 +68,7 @@ def test_left_out_before_a_fit_is_what_its_name_says(scores):
     _, _, model, _ = scores
     scale = {"scale of normal scores": "standardised", "scale of deviations": "normal scores"}
     views = model.parts["neighbours"].views
-    assert [v.normals.space.coordinates.name for v in views] == list(scale.values())
+    assert [v.space.coordinates.name for v in views] == list(scale.values())
     for part, kept in scale.items():
         with parts.leave_out(part):
             assert list(parts.neighbours.COORDINATES) == [kept]

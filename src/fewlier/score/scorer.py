@@ -103,6 +103,7 @@ class Scorer:
             found.append(self.contributions(encoded.take(some), own, chunk=chunk).sum(1))
         return self.baseline + np.concatenate(found)
 
+    @one_thread()
     def contributions(
         self, encoded: Encoded, held_out: HeldOut | None = None, *, chunk: int | None = None
     ) -> Floats:
