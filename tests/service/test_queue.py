@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from factories import FEATURES, payments
 
+from fewlier.errors import UserError
 from fewlier.service import answers
 from fewlier.service.answers import Order, Queue, Reply, fulfil
 from fewlier.service.limits import Limits, Refusal
@@ -50,6 +51,12 @@ def test_an_order_that_cannot_be_read_fails_alone(answer, monkeypatch):
     orders = [order(0, body=b"{"), order(1, is_arrow=True), order(2)]
     kinds = [type(result).__name__ for result in answer(orders)]
     assert kinds == ["UserError", "ZeroDivisionError", "Reply"]
+
+
+def test_what_is_refused_holds_no_rows_while_it_is_answered(answer):
+    (refused,) = answer([order(0, body=b'{"columns": {"amount": [1.5]}}')])
+    assert isinstance(refused, UserError)
+    assert refused.__traceback__ is None  # its frames hold the whole request
 
 
 def test_bytes_beyond_what_is_done_together_wait_for_the_next_turn(answer, detector, monkeypatch):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from fewlier.errors import UserError
 from fewlier.reasons.explanation import Explanation
 from fewlier.scoring.scored import Scored
 from fewlier.service.arrow import read_arrow, write_arrow
@@ -86,6 +87,8 @@ def _read(order: Order, served: Served, limits: Limits) -> _Read | Exception:
             raise Refusal(413, f"An answer may have at most {MAX_REASONS} reasons; got {asked}.")
         table = encoder.schema.match(table)
         return _Read(order, table, encoder.encode(table), passed)
+    except UserError as error:  # without its traceback, which would keep the rows in memory
+        return error.with_traceback(None)
     except Exception as error:  # noqa: BLE001 - it is this order's alone
         return error
 
