@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from fewlier.density.joint import CellPlaces, Expected
@@ -24,8 +24,6 @@ from fewlier.table.arrays import Floats, Ints
 # stay in the cache of a CPU, and enough that threads seldom wait for the interpreter.
 CHUNK = {"cpu": 4096, "cuda": 16384}
 MAX_INPUTS = 2**20
-# Contributions that are kept at a time to score rows by: 128 MB.
-MAX_CONTRIBUTIONS = 2**24
 # A chunk is padded to whole tiles, on a GPU to its full size, so that a row's arithmetic, bit for
 # bit, does not depend on its neighbours (`networks.MaskedMLP`).
 PADDING = {"cpu": TILE, "cuda": CHUNK["cuda"]}
@@ -87,6 +85,7 @@ class Scorer:
         shares = [f"{share:.0%} of the score is {part.meaning}" for share, part in self.others]
         return f"{self.ensemble.meaning} {'; '.join(shares)}."
 
+    @one_thread()
     def score(
         self, encoded: Encoded, held_out: HeldOut | None = None, *, chunk: int | None = None
     ) -> Floats:
@@ -95,13 +94,11 @@ class Scorer:
         With `held_out`, rows of the fit are scored by what has not seen them.
         With `chunk`, that many rows at a time, which takes less memory and may change last bits.
         """
-        places = np.arange(len(encoded))
-        step = max(1, MAX_CONTRIBUTIONS // self.encoder.n_columns)
-        found = [np.empty(0)]
-        for some in (places[start : start + step] for start in range(0, len(places), step)):
-            own = held_out and held_out.take(some)
-            found.append(self.contributions(encoded.take(some), own, chunk=chunk).sum(1))
-        return self.baseline + np.concatenate(found)
+        total = self._plain(encoded, held_out, chunk, summed=True)
+        if len(odd := np.flatnonzero(self._marked(encoded).any(1).cpu().numpy())):
+            own = held_out and held_out.take(odd)
+            total[odd] = self.contributions(encoded.take(odd), own, chunk=chunk).sum(1)
+        return self.baseline + total
 
     @one_thread()
     def contributions(
@@ -154,14 +151,18 @@ class Scorer:
         """What stands in for impossible and far cells."""
         return OddCells(self.encoder).to(self.device)
 
+    def _marked(self, encoded: Encoded) -> Bool[Tensor, "n d"]:
+        return self.odd_cells.mark(Rows.of(encoded, self.device))
+
     def _versions(self, encoded: Encoded) -> tuple[Ints, Iterator[Encoded]]:
         """Return the numbers of rows with odd cells, and what stands in for these rows.
 
         A row of several odd cells is there several times.
         """
-        odd = self.odd_cells
-        found, cells = odd.groups(odd.mark(Rows.of(encoded, self.device)))
-        lines = found.cpu().numpy()
+        odd, marks = self.odd_cells, self._marked(encoded)
+        places = marks.any(1).nonzero()[:, 0]
+        found, cells = odd.groups(marks[places])
+        lines = places[found].cpu().numpy()
         if not len(lines):
             return lines, iter(())
         some = encoded.take(lines)
@@ -180,18 +181,24 @@ class Scorer:
         return least
 
     def _plain(
-        self, encoded: Encoded, held_out: HeldOut | None = None, chunk: int | None = None
+        self,
+        encoded: Encoded,
+        held_out: HeldOut | None = None,
+        chunk: int | None = None,
+        *,
+        summed: bool = False,
     ) -> Floats:
-        """Return the contributions of rows as they are, odd cells or not."""
+        """Return the contributions of rows as they are, odd cells or not, or their sums."""
 
         def evaluate(rows: Rows, start: int, stop: int) -> Floats:
             places = np.resize(np.arange(start, stop), len(rows.targets))
             found = self.sum_of_parts(rows, held_out and held_out.take(places))
-            return np.ascontiguousarray(found[: stop - start].cpu().numpy())
+            own = np.ascontiguousarray(found[: stop - start].cpu().numpy())
+            return own.sum(1) if summed else own
 
         found = self._in_chunks(evaluate, encoded, chunk)
-        width = self.encoder.n_columns + 1
-        return np.concatenate([np.empty((0, width)), *found])  # a table may have no row
+        width = () if summed else (self.encoder.n_columns + 1,)
+        return np.concatenate([np.empty((0, *width)), *found])  # a table may have no row
 
     @one_thread()
     def expect(self, encoded: Encoded, rows: Ints, columns: Ints) -> Expected:
