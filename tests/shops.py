@@ -41,8 +41,8 @@ def encoded(frame, like=None, kinds=None):
 def known(encoder, rows, normals, anomalies):
     """Return normals and anomalies, given by number, as parts learn from them."""
     both = np.concatenate([normals, anomalies])
-    is_anomaly = np.isin(both, anomalies)
-    return Known.of(encoder, rows.take(both), is_anomaly, 0)
+    encoded = rows.take(both)
+    return Known.of(encoder, encoded, (encoded.ids(), np.isin(both, anomalies)), 0)
 
 
 def fit(encoder, rows, normals, anomalies):

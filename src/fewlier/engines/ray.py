@@ -115,9 +115,10 @@ class RayWorkers:
         score_one = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(_score_job)
         file = self._path, self._path.stat().st_mtime_ns
         waiting, running = deque(jobs), dict["ObjectRef[Any]", Job]()
+        most = _n_workers(self._workers)
         try:
             for n_done in range(1, len(jobs) + 1):
-                while waiting and len(running) < _n_workers(self._workers):
+                while waiting and len(running) < most:
                     job = waiting.popleft()
                     job = job._replace(source=job.source.absolute())
                     running[score_one.remote(*file, model.calibration.threshold, job)] = job

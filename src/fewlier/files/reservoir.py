@@ -11,14 +11,14 @@ MIN_KEPT_ROWS = 8192
 """Rows that are kept together, if there are so many; each column of each lot takes memory."""
 
 
-class Rows(Protocol):
+class _Rows(Protocol):
     """Rows of any form, of which some can be taken."""
 
     def take(self, rows: Ints, /) -> Self:
         """Return the rows at these positions."""
 
 
-Kept = TypeVar("Kept", bound=Rows)
+Kept = TypeVar("Kept", bound=_Rows)
 
 
 @final

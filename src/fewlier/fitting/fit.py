@@ -133,12 +133,13 @@ def judge(
         return None, history
     density = template.with_parameters(trained.parameters)
     passes = own_passes(number, density.n_passes, selection)
+    normals = validation_normals(member)
     rows, anomalies = (
         Rows.of(plan.encoded.take(index), recipe.device)
-        for index in (validation_normals(member), member.rows.validation_anomalies)
+        for index in (normals, member.rows.validation_anomalies)
     )
     fitted = FittedMember.fit((member.lam, member.fold), density, passes, rows, selection)
-    doubtful = torch.from_numpy(plan.doubtful[validation_normals(member)])[None].to(recipe.device)
+    doubtful = torch.from_numpy(plan.doubtful[normals])[None].to(recipe.device)
     value = _criterion(fitted.log_p(rows), fitted.log_p(anomalies), doubtful, recipe)
     if not np.isfinite([value, fitted.scale, *fitted.centre]).all():
         return None, history
@@ -199,8 +200,8 @@ def _other_parts(plan: Plan, scorer: Scorer, normals: Ints) -> tuple[Addend, ...
     labelled = [rows for f in plan.folds for rows in (f.anomalies, f.validation_anomalies)]
     anomalies = _draw(plan, [rows[rows < plan.n_training] for rows in labelled])
     both = np.sort(np.concatenate([normals, anomalies]))
-    encoded, is_anomaly = plan.encoded.take(both), np.isin(both, anomalies)
-    return fit_parts(Known.of(plan.encoder, encoded, is_anomaly, plan.seed, scorer.device))
+    encoded, known = plan.encoded.take(both), (plan.ids[both], np.isin(both, anomalies))
+    return fit_parts(Known.of(plan.encoder, encoded, known, plan.seed, scorer.device))
 
 
 def _trusted_normals(plan: Plan, scorer: Scorer) -> tuple[Ints, DoubtfulRows | None]:

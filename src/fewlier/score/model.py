@@ -146,7 +146,7 @@ def shares(n_anomalies: int) -> dict[str, float]:
 def fit_parts(known: Known) -> tuple[Addend, ...]:
     """Fit the parts beside the density to rows, each with its share of the score."""
     own = shares(len(np.unique(known.ids[known.is_anomaly])))
-    read = {name for kind in PARTS.values() for name in kind.reads}
+    read = {name for reader, kind in PARTS.items() if own[reader] > 0 for name in kind.reads}
     found: list[Addend] = []
     before: dict[str, Tensor] = {}
     for name, kind in PARTS.items():

@@ -44,12 +44,12 @@ class Known(NamedTuple):
         cls,
         encoder: Encoder,
         encoded: Encoded,
-        is_anomaly: Bools,
+        labelled: tuple[Ints, Bools],
         seed: int,
         device: torch.device | str = "cpu",
     ) -> "Known":
-        """Move encoded rows onto a device."""
-        return cls(encoder, Rows.of(encoded, device), encoded.ids(), is_anomaly, seed)
+        """Move encoded rows onto a device; `labelled` are their ids, and which are anomalies."""
+        return cls(encoder, Rows.of(encoded, device), *labelled, seed)
 
     def labelled(self, is_anomaly: bool) -> tuple[Rows, Ints]:
         """Return the normals or the anomalies, with their ids."""

@@ -104,7 +104,7 @@ class Posterior:
         return float(below / self.pool.stands_for.sum())
 
     def histogram(self, n_bars: int = 60) -> Histogram:
-        """Return what the rows of the table are scorer."""
+        """Return how odd the rows of the table are."""
         counts, edges = np.histogram(self.score, n_bars, weights=self.pool.stands_for)
         return Histogram(float(edges[0]), float(edges[-1]), counts.tolist())
 

@@ -89,7 +89,8 @@ class KernelScore:
         """Take trees, neighbours and what is usual from rows of which most are normal."""
         order = np.random.default_rng(seed).permutation(len(encoded))
         near = encoded.take(order[: max_landmarks(encoder.n_inputs)])
-        known = Known.of(encoder, near, np.zeros(len(near), dtype=np.bool_), seed)
+        labelled = near.ids(), np.zeros(len(near), dtype=np.bool_)
+        known = Known.of(encoder, near, labelled, seed)
         neighbours = Neighbours.fit(known, {})
         numbers = NumericColumns.from_encoder(encoder, "cpu").points(Rows.of(encoded))
         forest = Forest.grow(numbers, seed)
